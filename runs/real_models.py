@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
+from podium.evals.answering.answer_files import AnswerFiles
 from podium.evals.suite.manifest import SUITE, SuiteManifest
-from podium.evals.suite.results import AnswerFiles
 from podium.rollout import Rollout
 
 MODELS = {

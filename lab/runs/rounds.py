@@ -13,9 +13,9 @@ import asyncio
 import sys
 from pathlib import Path
 
+from podium.evals.answering.answer_files import AnswerFiles
 from podium.evals.suite.comparisons import evaluations_of
 from podium.evals.suite.manifest import SUITE, SuiteManifest
-from podium.evals.suite.results import AnswerFiles
 from podium.rollout import Rollout
 from podium.tasks import open_tasks
 from podium.tasks.task import Task

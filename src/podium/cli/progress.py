@@ -17,8 +17,7 @@ from podium.cli.printable import counted, printable, shorten
 from podium.cli.terminal import open_console, print_sentence
 
 if TYPE_CHECKING:
-    from podium.evals.suite.asking import AskingProgress
-    from podium.evals.suite.suite_run import ShowProgress
+    from podium.evals.answering.progress import AskingProgress, ShowProgress
 
 _EVERY_S = 30.0
 _LONGEST_ERROR = 300

@@ -20,7 +20,7 @@ from podium.cli.team_options import Overrides, RunOptions
 from podium.cli.terminal import json_output, open_console, print_sentence
 from podium.config import build
 from podium.errors import UsageError
-from podium.evals.suite.recorder import QuestionsToRecord, RecordingRun, recorded_workers
+from podium.evals.recorder import QuestionsToRecord, RecordingRun, recorded_workers
 from podium.files import lock_folder
 from podium.recordings import header_path, require_pyarrow, unfinished_path
 from podium.team.team_file import open_pool

@@ -14,6 +14,8 @@ from podium.calls import Dispatcher
 from podium.cli.progress import show_progress
 from podium.cli.terminal import json_output, open_console
 from podium.errors import StoreError, UsageError
+from podium.evals.answering.answer_files import COMPARISON, AnswerFiles
+from podium.evals.answering.progress import accuracy_so_far
 from podium.evals.comparison_table import comparison_markdown, terminal_table
 from podium.evals.look_log import TEST
 from podium.evals.suite.check import check_suite
@@ -21,8 +23,7 @@ from podium.evals.suite.comparison_inputs import ComparisonInputs
 from podium.evals.suite.comparisons import comparison_of, evaluations_of
 from podium.evals.suite.manifest import SUITE, SuiteManifest, SuiteTable
 from podium.evals.suite.report import write_report
-from podium.evals.suite.results import COMPARISON, AnswerFiles
-from podium.evals.suite.suite_run import accuracy_so_far, answers_left, run_suite
+from podium.evals.suite.suite_run import answers_left, run_suite
 from podium.evals.suite.suite_settings import SuiteSettings
 
 DispatcherOpener = Callable[..., AbstractContextManager[Dispatcher]]

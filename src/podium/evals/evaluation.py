@@ -5,14 +5,17 @@ This module runs the rollouts and counts. `stats` computes intervals, and `compa
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count, zip_longest
 
+from podium.calls.model_host import model_of
 from podium.errors import UsageError, flatten_group
 from podium.evals.stats import Interval, accuracy_interval
 from podium.planner import Learner
+from podium.planners import Single
 from podium.recordings import names_conditioned
 from podium.rollout import Rollout
 from podium.rollout.rollout import RolloutJob, run_rollouts
@@ -208,8 +211,8 @@ class EvaluationJob:
     seed: str = "0"
     kept: Mapping[tuple[str, int], Rollout] = field(default_factory=dict)
     """Rollouts that were made before, by task id and repeat. They are not made again."""
-    ungraded: Mapping[tuple[str, int], Rollout] = field(default_factory=dict)
-    """Rollouts that were made before, but whose grader failed. Only their answers are graded again."""
+    judged: bool = True
+    """Whether each answer can have a verdict. Then the kept answers whose grader failed are graded again."""
     on_rollout: Callable[[Rollout], None] | None = None
     """Called with each new rollout."""
 
@@ -217,8 +220,11 @@ class EvaluationJob:
         if not self.tasks:
             raise UsageError("There are no tasks to evaluate on: give at least one.")
         places = ((task.id, repeat) for repeat in range(self.repeats) for task in self.tasks)
-        self.rollouts = {place: self.kept.get(place) for place in places}
-        """The rollouts by task id and repeat. A rollout that is still missing is None."""
+        self.rollouts = {place: self._final(self.kept.get(place)) for place in places}
+        """The rollouts by task id and repeat. A rollout that is still missing, or has no verdict yet, is None."""
+
+    def _final(self, rollout: Rollout | None) -> Rollout | None:
+        return None if rollout is None or (self.judged and rollout.grade.failure is not None) else rollout
 
     @cached_property
     def learner(self) -> Learner | None:
@@ -247,14 +253,14 @@ class EvaluationJob:
                 yield None
                 continue
             seed = rollout_seed(self.seed, task.id, repeat)
-            ungraded = self.ungraded.get((task.id, repeat))
+            ungraded = self.kept.get((task.id, repeat))
             yield RolloutJob(self._runners[task.id], task, seed, repeat, self._finish, ungraded)
 
     def _finish(self, rollout: Rollout) -> None:
         place = rollout.task, rollout.repeat
         self.rollouts[place] = rollout
         _teach(self.learner, rollout)
-        if self.on_rollout and rollout != self.ungraded.get(place):
+        if self.on_rollout and rollout != self.kept.get(place):
             self.on_rollout(rollout)
 
     @property
@@ -321,6 +327,38 @@ async def evaluate_together(jobs: Sequence[EvaluationJob], *, concurrency: int) 
             raise
         raise next(flatten_group(usage_errors)) from None
     return tuple(job.evaluation for job in jobs)
+
+
+async def evaluate_in_turns(jobs: Sequence[EvaluationJob], *, concurrency: int, alternate: bool) -> None:
+    """Evaluate several workers alone, or one planner, so that each machine loads its models seldom.
+
+    Args:
+        alternate: whether all are asked question by question, as `evaluate_together` asks them, so that a budget that
+            ends early leaves all with the same questions. If not, models that share a machine are asked one after the
+            other.
+
+    Raises:
+        UsageError, BudgetError: see `evaluate`.
+    """
+    turns: defaultdict[int, list[EvaluationJob]] = defaultdict(list)
+    known: defaultdict[str, list[str]] = defaultdict(list)
+    for job in jobs:
+        turn, planner = 0, job.runner.planner
+        worker = job.runner.pool.named(planner.worker) if isinstance(planner, Single) else None
+        if worker is not None and worker.limits.host is not None and not alternate:
+            models = known[worker.limits.host]
+            if model_of(worker) not in models:
+                models.append(model_of(worker))
+            turn = models.index(model_of(worker)) // worker.limits.loaded_at_once
+        turns[turn].append(job)
+    for turn in sorted(turns):
+        await evaluate_together(turns[turn], concurrency=concurrency)
+
+
+def without_fallback(pool: Pool, worker: str) -> Pool:
+    """The pool for a worker that answers alone: if it has a fallback, the worker without the fallback, whose answer
+    would not be its own."""
+    return pool if pool.named(worker).fallback is None else pool.subset([pool.names.index(worker)])
 
 
 def accuracy(rollouts: Iterable[Rollout]) -> float | None:

@@ -14,14 +14,14 @@ import pytest
 from podium.calls import Dispatcher
 from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.errors import UsageError
+from podium.evals.answering.answer_files import AnswerFiles
+from podium.evals.answering.progress import AskingProgress
+from podium.evals.answering.question_table import QuestionTable
 from podium.evals.evaluation import evaluate
 from podium.evals.recorded_answers import read_answers
 from podium.evals.study.answering import StudyAnswers, ask_workers
 from podium.evals.study.judging import NoVerdictGrader, OutcomeGrader, PoolJudge, near_misses
 from podium.evals.study.questions import StudyQuestions, load_study_questions
-from podium.evals.suite.asking import AskingProgress
-from podium.evals.suite.question_table import QuestionTable
-from podium.evals.suite.results import AnswerFiles
 from podium.planners import Single
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter
 from podium.tasks.graders.math_graders import Numeric
@@ -221,12 +221,12 @@ async def test_a_file_of_answers_is_read_once_before_its_questions_are_asked(
     monkeypatch.setattr(AnswerFiles, "lines", counted)
     pool = team()
     table = table_of(tmp_path, pool, TASKS)
-    planners = dict(map(table.single_worker_entry, pool.names))
+    planners = [table.alone(name) for name in pool.names]
     await table.with_questions(TASKS[:3]).answer(planners, Dispatcher())
-    assert sorted(reads) == sorted(planners)
+    assert sorted(reads) == sorted(planner.key for planner in planners)
     await table.answer(planners, Dispatcher())
     assert calls(pool) == [5, 5]
-    assert [table.missing(key) for key in planners] == [0, 0]
+    assert [table.missing(planner.key) for planner in planners] == [0, 0]
 
 
 async def test_study_repeats_a_fifth_of_questions_but_votes_use_one_answer(tmp_path: Path) -> None:
@@ -243,8 +243,7 @@ async def test_study_says_why_repeated_answers_do_not_count(tmp_path: Path) -> N
     await ask(tmp_path, pool, TASKS, repeats=2)
     table = table_of(tmp_path, pool, TASKS)
     assert StudyAnswers.read(table, repeats=2).notes == ()
-    key, _ = table.single_worker_entry("bob")
-    file = tmp_path / "results" / f"{key}.jsonl"
+    file = tmp_path / "results" / f"{table.alone('bob').key}.jsonl"
     *kept, _ = file.read_text().splitlines(keepends=True)
     file.write_text("".join(kept))
     found = StudyAnswers.read(table, repeats=2)

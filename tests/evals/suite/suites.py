@@ -11,9 +11,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from podium.config import build
+from podium.evals.answering.answer_files import RESULTS
 from podium.evals.suite.check import check_suite
 from podium.evals.suite.manifest import SuiteManifest
-from podium.evals.suite.results import RESULTS
 from podium.evals.suite.suite_run import run_suite
 from podium.evals.suite.suite_settings import SuiteSettings
 from podium.tasks.generated import Split

@@ -9,8 +9,8 @@ from suites import check
 
 from evals.graded_evaluations import column, graded
 from podium.evals import Evaluation
+from podium.evals.answering.answer_files import AnswerFiles
 from podium.evals.suite.comparisons import comparison_of
-from podium.evals.suite.results import AnswerFiles
 
 
 def test_a_planner_that_each_seed_chose_anew_is_named_for_each(tmp_path: Path) -> None:

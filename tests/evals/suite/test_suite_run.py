@@ -11,11 +11,11 @@ import pytest
 from suites import ALONE, answers, check, data, policy, run
 
 from podium.errors import ConfigError, UsageError
+from podium.evals.answering.answer_files import RESULTS, AnswerFiles
 from podium.evals.evaluation import Evaluation
 from podium.evals.suite import comparison_inputs
 from podium.evals.suite.comparisons import comparison_of, evaluations_of
 from podium.evals.suite.manifest import SUITE, SuiteManifest
-from podium.evals.suite.results import RESULTS, AnswerFiles
 from podium.evals.suite.suite_run import answers_left, run_suite
 from podium.evals.suite.suite_settings import PoolEntry
 from podium.rollout import Rollout

@@ -1,4 +1,4 @@
-"""Lets each worker answer every question within the budget, by jobs of a suite, and reads the answers as arrays.
+"""Lets each worker answer every question within the budget, and reads the answers as arrays.
 
 If a study was killed or ran out of money, the same command continues it and asks nothing twice. Questions that some
 worker has not answered are left out.
@@ -12,13 +12,12 @@ from typing import Self
 
 from podium.calls import Dispatcher
 from podium.errors import UsageError
+from podium.evals.answering.answer_files import answer_matrix
+from podium.evals.answering.progress import AskingProgress, ShowProgress
+from podium.evals.answering.question_table import QuestionTable, ask_each_alone
 from podium.evals.study.estimate import REPEATED, most_samples
 from podium.evals.study.judging import NearMisses, by_agreement, near_misses
 from podium.evals.study.questions import JudgedBy
-from podium.evals.suite.asking import AskingProgress, ask_each_alone
-from podium.evals.suite.question_table import QuestionTable
-from podium.evals.suite.results import answer_matrix
-from podium.evals.suite.suite_run import ShowProgress
 from podium.planners.answers import AnswerMatrix
 from podium.rollout import Rollout
 from podium.tasks import Task
@@ -143,5 +142,5 @@ class StudyAnswers:
 
 def _kept(table: QuestionTable, worker: str) -> Mapping[tuple[str, int], Rollout]:
     """The kept answers of a worker to the present questions, by task and repeat."""
-    answers = table.kept_answers(table.single_worker_entry(worker)[0])
+    answers = table.kept_answers(table.alone(worker).key)
     return {place: answer for place, answer in answers.items() if answer.trace.answer is not None}

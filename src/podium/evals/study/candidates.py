@@ -6,7 +6,7 @@ The value of a candidate is the sum of the weights of the kinds that it passed a
 is chosen if its value per dollar reaches a threshold, which rises with the share of the budget that chosen candidates
 take.
 
-Each test is a job of a suite, so answers are kept, and limits, retries and budgets hold. A candidate that gives no
+Answers are kept, and limits, retries and budgets hold. A candidate that gives no
 answer is broken, and is asked nothing more.
 """
 
@@ -23,14 +23,14 @@ from typing import ClassVar
 
 from podium.calls import Dispatcher
 from podium.errors import BudgetError, UsageError
+from podium.evals.answering.progress import failure_of
+from podium.evals.answering.question_table import QuestionTable, open_run_dispatcher
 from podium.evals.json_file import JsonFile
 from podium.evals.rating import find_clusters
 from podium.evals.study.judging import PoolJudge
 from podium.evals.study.questions import StudyQuestions
 from podium.evals.study.serving_files import TEAM, write_workers
 from podium.evals.study.study_run import StudySettings
-from podium.evals.suite.asking import failure_of, open_run_dispatcher
-from podium.evals.suite.question_table import QuestionTable
 from podium.tasks import Task
 from podium.team.settings import TeamSettings
 from podium.types import FrozenModel
@@ -155,7 +155,7 @@ async def ask_candidates(
 
 async def _ask(name: str, table: QuestionTable, kinds: QuestionKinds, dispatcher: Dispatcher) -> Candidate:
     graded = {task.id: task for task in table.questions}
-    key, alone = table.single_worker_entry(name)
+    alone = table.alone(name)
     tallies: dict[str, Tally] = {}
     unjudged_usd = 0.0
 
@@ -168,10 +168,10 @@ async def _ask(name: str, table: QuestionTable, kinds: QuestionKinds, dispatcher
         for test in tests:
             asked = table.with_questions([graded[test.id]])
             try:
-                await asked.answer({key: alone}, dispatcher)
+                await asked.answer([alone], dispatcher)
             except BudgetError:
                 return stopped(OUT_OF_BUDGET)
-            answer = asked.kept_answers(key)[test.id, 0]
+            answer = asked.kept_answers(alone.key)[test.id, 0]
             if answer.trace.answer is None:
                 failure = failure_of(answer.trace).removeprefix(f"{name}: ")
                 return stopped(f"broken: {failure}")

@@ -1,5 +1,5 @@
-"""Measures Conductors by really running their plans, by jobs of a suite: the pool's Conductor without and with ratings
-in its prompt, and a trained Conductor.
+"""Measures Conductors by really running their plans: the pool's Conductor without and with ratings in its prompt, and
+a trained Conductor.
 
 The plans rewrite subtasks and let workers read each other's responses. So planners and workers are called and paid,
 within the rest of the budget. Only a step that asks the bare question finds its answer in the response cache. The
@@ -19,16 +19,15 @@ from podium.calls import Dispatcher
 from podium.conductor.checkpoint import checkpoint_folder
 from podium.conductor.settings import ConductorSettings
 from podium.errors import BudgetError, UsageError
+from podium.evals.answering.answer_files import answers_key
+from podium.evals.answering.progress import ShowProgress, accuracy_so_far
+from podium.evals.answering.question_table import QuestionTable, TablePlanner
 from podium.evals.evaluation import Evaluation
 from podium.evals.fingerprints import fingerprint
 from podium.evals.study.answering import StudyAnswers
 from podium.evals.study.crossfit import MethodResult, folds_of, questions_outside_fold
 from podium.evals.study.decision import FEWEST
 from podium.evals.study.methods import clustered_ratings
-from podium.evals.suite.question_table import QuestionTable
-from podium.evals.suite.results import answers_key
-from podium.evals.suite.suite_run import ShowProgress, accuracy_so_far
-from podium.evals.suite.suite_settings import PlannerEntry
 from podium.planners.answers import select_questions
 from podium.rollout import Rollout
 from podium.team.opened_planner import checkpoint_of, open_planner
@@ -55,32 +54,24 @@ class ConductorResults:
 class _Conductor:
     """A Conductor to measure."""
 
-    entry: PlannerEntry
+    name: str
+    """Its name in the report."""
+    team: TeamSettings
+    """The settings from which it is opened."""
     table: QuestionTable
     """The Conductor's questions and workers. The workers have ratings if the prompt shows them."""
     ratings: Sequence[Ratings] = ()
     """The ratings for each fold of the questions. Empty if the prompt shows none."""
-    early_stop: bool = False
 
     @property
-    def name(self) -> str:
-        """The Conductor's name in the report."""
-        return self.entry.label
-
-    @property
-    def team(self) -> TeamSettings:
-        """The settings from which the Conductor is opened."""
-        return self.table.team.with_planner(self.entry, self.entry.conductor)
-
-    @property
-    def key(self) -> str:
-        """The name of the file with the Conductor's answers."""
+    def planner(self) -> TablePlanner:
+        """The Conductor, with the file of its answers."""
         source = checkpoint_of(self.team)
         files = None if source is None else fingerprint(checkpoint_folder(source))
         ratings = [ratings.model_dump(mode="json") for ratings in self.ratings]
         workers = [(worker.profile.name, worker.identity) for worker in self.table.pool]
         described = self.team.conductor.model_dump(mode="json"), files, workers, ratings
-        return answers_key(self.name, described)
+        return TablePlanner(answers_key(self.name, described), self.name, self.team)
 
 
 def with_conductor(team: TeamSettings) -> TeamSettings:
@@ -158,26 +149,26 @@ class ConductorStudy:
             # If the pool had ratings of its own, they would route questions in place of the Conductor.
             voting = _rated(pool if VOTE in pool.names else pool.joined([VoteWorker(VOTE)]), None)
             table = replace(self.table, pool=voting).with_questions(known.tasks[:count])
-            yield _Conductor(PlannerEntry(label=PLAIN), table)
-            yield _Conductor(PlannerEntry(label=READING), rated(table), by_fold)
+            team = table.led_by(PlannerChoice())
+            yield _Conductor(PLAIN, team, table)
+            yield _Conductor(READING, team, rated(table), by_fold)
         if checkpoint is not None:
             own = Pool([VoteWorker(VOTE), *(pool.named(name) for name in known.answers.workers)])
             table = rated(replace(self.table, pool=own).with_questions(known.tasks))
             # The check whether the Conductor fits this pool uses the ratings of all questions.
             table = replace(table, pool=_rated(own, clustered_ratings(known.answers)))
-            entry = PlannerEntry(label=TRAINED, conductor=ConductorSettings(checkpoint=checkpoint))
             # Votes of a served team stop early. Votes of an untrained Conductor do not.
-            yield _Conductor(entry, table, by_fold, early_stop=True)
+            trained = ConductorSettings(checkpoint=checkpoint)
+            team = table.led_by(PlannerChoice(), trained, early_stop=True)
+            yield _Conductor(TRAINED, team, table, by_fold)
 
     async def _run(self, conductor: _Conductor) -> list[Rollout]:
         """The Conductor's answers to as many questions as the budget pays for."""
-        table, key = conductor.table, conductor.key
-        on_answer = accuracy_so_far(self.show, table.missing(key), self.dispatcher)
+        table, planner = conductor.table, conductor.planner
+        on_answer = accuracy_so_far(self.show, table.missing(planner.key), self.dispatcher)
         with suppress(BudgetError):
-            await table.answer(
-                {key: conductor.entry}, self.dispatcher, on_answer, early_stop=conductor.early_stop
-            )
-        return list(table.kept_answers(key).values())
+            await table.answer([planner], self.dispatcher, on_answer)
+        return list(table.kept_answers(planner.key).values())
 
     async def _measured(self, conductor: _Conductor, rollouts: Sequence[Rollout]) -> MethodResult:
         questions, runs = len(self.known.tasks), len(rollouts)

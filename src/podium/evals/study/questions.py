@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Literal
 
 from podium.errors import ConfigError, NoTasksError, UsageError
+from podium.evals.answering.question_table import QuestionTable
 from podium.evals.study.judging import NoVerdictGrader, OutcomeGrader, PoolJudge
-from podium.evals.suite.question_table import QuestionTable
 from podium.recordings.recording_model import hashed_id
 from podium.rows import is_empty, is_table, read_rows
 from podium.tasks import ALL_TASKS, Task, open_tasks, warnings_of
@@ -48,15 +48,8 @@ class StudyQuestions:
 
     def table(self, folder: Path, team: TeamSettings, pool: Pool, concurrency: int = 16) -> QuestionTable:
         """The table of these questions for the workers of a pool. `folder` keeps the answers."""
-        return QuestionTable.of(
-            folder,
-            team,
-            pool,
-            self.tasks,
-            name=self.name,
-            judged=self.judged_by != "agreement",
-            concurrency=concurrency,
-        )
+        judged = self.judged_by != "agreement"
+        return QuestionTable(folder, team, pool, self.tasks, judged, concurrency=concurrency)
 
     def with_judge(self, judge: PoolJudge) -> StudyQuestions:
         """These questions. If the right answer of a question is not known, `judge` judges its answers."""

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from podium.errors import UsageError
+from podium.evals.answering.progress import AskingProgress, ShowProgress
+from podium.evals.answering.question_table import open_run_dispatcher
 from podium.evals.study.answering import StudyAnswers, ask_workers
 from podium.evals.study.conducting import ConductorStudy, why_no_conductor, with_conductor
 from podium.evals.study.crossfit import crossfit
@@ -22,8 +24,6 @@ from podium.evals.study.questions import StudyQuestions
 from podium.evals.study.report import write_report
 from podium.evals.study.result import RESULT, Bounds, Study
 from podium.evals.study.serving_files import TEAM, ServingFiles
-from podium.evals.suite.asking import AskingProgress, open_run_dispatcher
-from podium.evals.suite.suite_run import ShowProgress
 from podium.rollout.run_folder import RunFolder
 from podium.team.opened_planner import first_model, pays_for_plans
 from podium.team.settings import TeamSettings

@@ -11,14 +11,9 @@ from podium.conductor.planner import Conductor
 from podium.conductor.settings import ConductorSettings
 from podium.errors import UsageError
 from podium.evals.suite.manifest import TableSettings
-from podium.evals.suite.suite_settings import (
-    AnsweringSettings,
-    PlannerEntry,
-    WorkerDegradation,
-)
+from podium.evals.suite.suite_settings import PlannerEntry, SuiteSettings, WorkerDegradation
 from podium.planner import Planner
 from podium.planners import VOTE
-from podium.rollout import Rollout
 from podium.rollout.random_pools import PoolSampler
 from podium.tasks import Task, open_tasks
 from podium.tasks.task import TaskSet
@@ -106,20 +101,11 @@ class ComparisonInputs:
             self.task_sets[key] = open_tasks(name, split, size=size, seed=drawn_by)
         return self.task_sets[key]
 
-    def asks_again(self, task: Task, answer: Rollout) -> bool:
-        """Whether a question is asked again although there is an answer. In a suite it never is, since files have only
-        its questions."""
-        return False
-
-    def grades_again(self, answer: Rollout) -> bool:
-        """Whether a kept answer is graded again, since its grader failed."""
-        return answer.grade.failure is not None
-
     def training(self, questions: int) -> ComparisonInputs:
         """The table with so many training questions and the same workers."""
         return replace(self, table=self.table.training(questions))
 
-    def led_by(self, entry: PlannerEntry, settings: AnsweringSettings | None = None) -> TeamSettings:
+    def led_by(self, entry: PlannerEntry, settings: SuiteSettings | None = None) -> TeamSettings:
         """The team with the planner of an entry, and the limits of a suite."""
         led = self.team.with_planner(entry, entry.conductor)
         if settings is None:
@@ -131,7 +117,7 @@ class ComparisonInputs:
     async def open_team(
         self,
         entry: PlannerEntry,
-        settings: AnsweringSettings,
+        settings: SuiteSettings,
         *,
         seed: int,
         learned: Planner | None = None,

@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from podium.evals.answering.answer_files import AnswerFiles, without_garbage_collection
 from podium.evals.comparison import ORACLE, Comparison, ComparisonRow, comparison_row, with_adjusted_p_values
 from podium.evals.evaluation import Evaluation, accuracy, seed_of
 from podium.evals.look_log import describe_looks
 from podium.evals.suite.manifest import SeedAnswersFile, SuiteManifest, SuiteRow, SuiteTable
 from podium.evals.suite.plan_controls import MAX_SAMPLES
-from podium.evals.suite.results import AnswerFiles, without_garbage_collection
 from podium.evals.suite.suite_settings import PoolEntry
 from podium.rollout import Rollout
 

@@ -5,25 +5,28 @@ The controls use the plans that the planner wrote, so a plan is written and paid
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
-from podium.calls import Dispatcher
-from podium.calls.model_host import model_of
 from podium.conductor.planner import Conductor
 from podium.errors import BudgetError, UsageError, WorkerError
-from podium.evals.evaluation import Evaluation, EvaluationJob, evaluate_together
+from podium.evals.evaluation import (
+    Evaluation,
+    EvaluationJob,
+    evaluate_in_turns,
+    evaluate_together,
+    without_fallback,
+)
 from podium.evals.suite.comparison_inputs import ComparisonInputs, untrained_of
 from podium.evals.suite.manifest import SuiteJob
 from podium.evals.suite.plan_controls import PLAN_CONTROLS, ControlContext
-from podium.evals.suite.results import AnswerFiles
-from podium.evals.suite.training import SuiteCache, SuiteTraining
+from podium.evals.suite.training import SharedByJobs, SuiteTraining
 from podium.planner import BatchPlanner, Planner, PlannerWrapper, PlanRequest
 from podium.rollout import Rollout
 from podium.tasks.task import Task
+from podium.team import Runner
 from podium.team.team import Team
 from podium.trace import Plan
 from podium.types import Budget
@@ -56,61 +59,28 @@ class CachingPlanner(PlannerWrapper):
         return replace(plan, spent=spent)
 
 
-async def run_jobs(
-    jobs: Sequence[SuiteJob],
-    results: AnswerFiles,
-    cache: SuiteCache,
-    *,
-    dispatcher: Dispatcher | None = None,
-    open_inputs: ComparisonInputs | None = None,
-) -> None:
+async def run_jobs(jobs: Sequence[SuiteJob], shared: SharedByJobs) -> None:
     """Make and grade the answers that are not kept yet. The same jobs give the same lines, except for times and ids.
 
     Args:
-        jobs: one job, or the jobs of several single workers on the same questions. Workers are asked question by
-            question. But if there is no budget, models that share a machine are asked one after the other, so that the
-            machine need not load them again.
-        results: the answers of the run.
-        dispatcher: the response cache and spend limits for workers that cost money. None if there are none.
-        open_inputs: as in `check_suite`.
+        jobs: one job, or the jobs of several single workers on the same questions, which are asked in turns
+            (`evaluate_in_turns`).
 
     Raises:
         UsageError: questions that the planner cannot take.
         BudgetError: a spend limit refused a call.
     """
     async with (
-        ComparisonInputs.open(jobs[0].table, open_inputs, cache.tasks) as inputs,
+        ComparisonInputs.open(jobs[0].table, shared.open_inputs, shared.tasks) as inputs,
         AsyncExitStack() as teams,
     ):
-        runs = [
-            await teams.enter_async_context(_opened(job, inputs, results, cache, dispatcher)) for job in jobs
-        ]
+        runs = [await teams.enter_async_context(_opened(job, inputs, shared)) for job in jobs]
         if len(runs) == 1:
             await runs[0].run()
         else:
-            limited = dispatcher is not None and dispatcher.has_budget
-            for turn in [runs] if limited else _turns(runs):
-                own = [
-                    run.evaluation(run.planner, list(run.tasks.values()), key=run.job.keys[""])
-                    for run in turn
-                ]
-                await evaluate_together(own, concurrency=jobs[0].settings.concurrency)
-
-
-def _turns(runs: Sequence[_JobRun]) -> list[list[_JobRun]]:
-    """The runs in groups. Within a group, each machine holds the models of all its workers at once."""
-    turns: defaultdict[int, list[_JobRun]] = defaultdict(list)
-    known: defaultdict[str, list[str]] = defaultdict(list)
-    for run in runs:
-        assert run.job.worker is not None
-        worker, turn = run.inputs.pool.named(run.job.worker), 0
-        if worker.limits.host is not None:
-            models = known[worker.limits.host]
-            if model_of(worker) not in models:
-                models.append(model_of(worker))
-            turn = models.index(model_of(worker)) // worker.limits.loaded_at_once
-        turns[turn].append(run)
-    return [turns[turn] for turn in sorted(turns)]
+            limited = shared.dispatcher is not None and shared.dispatcher.has_budget
+            own = [run.evaluation(run.job.keys[""], run.planner) for run in runs]
+            await evaluate_in_turns(own, concurrency=jobs[0].settings.concurrency, alternate=limited)
 
 
 def _bound_order(answer: Rollout) -> tuple[bool, bool, float, float]:
@@ -120,24 +90,18 @@ def _bound_order(answer: Rollout) -> tuple[bool, bool, float, float]:
 
 
 @asynccontextmanager
-async def _opened(
-    job: SuiteJob,
-    inputs: ComparisonInputs,
-    results: AnswerFiles,
-    cache: SuiteCache,
-    dispatcher: Dispatcher | None,
-) -> AsyncIterator[_JobRun]:
-    training = SuiteTraining.of(inputs, job, results, cache)
+async def _opened(job: SuiteJob, inputs: ComparisonInputs, shared: SharedByJobs) -> AsyncIterator[_JobRun]:
+    training = SuiteTraining.of(inputs, job, shared)
     learned = None if training is None else await training.planner()
     async with inputs.open_team(
-        job.entry, job.settings, seed=job.seed, learned=learned, dispatcher=dispatcher
+        job.entry, job.settings, seed=job.seed, learned=learned, dispatcher=shared.dispatcher
     ) as team:
         tasks = {task.id: task for task in inputs.tasks(job.seed)}
         planner = team.planner
         if isinstance(planner, BatchPlanner):
             planner.prefetch([task.question.text for task in tasks.values()])
-        shared = CachingPlanner(planner) if len(job.keys) > 1 else planner
-        yield _JobRun(job, inputs, team, tasks, results, shared, training)
+        wrapped = CachingPlanner(planner) if len(job.keys) > 1 else planner
+        yield _JobRun(job, inputs, shared, team, tasks, wrapped, training)
 
 
 @dataclass(frozen=True)
@@ -146,9 +110,9 @@ class _JobRun:
 
     job: SuiteJob
     inputs: ComparisonInputs
+    shared: SharedByJobs
     team: Team
     tasks: Mapping[str, Task]
-    results: AnswerFiles
     planner: Planner
     """The team's planner, which plans once for equal requests."""
     training: SuiteTraining | None
@@ -215,7 +179,7 @@ class _JobRun:
 
     async def evaluate(self, key: str, planner: Planner) -> Evaluation:
         """Add all missing answers to a file."""
-        return await self._made(self.evaluation(planner, list(self.tasks.values()), key=key))
+        return await self._made(self.evaluation(key, planner))
 
     async def _made(self, evaluation: EvaluationJob) -> Evaluation:
         (made,) = await evaluate_together([evaluation], concurrency=self.job.settings.concurrency)
@@ -223,17 +187,25 @@ class _JobRun:
 
     async def bound(self, key: str, planner: Planner) -> None:
         """Add the best of many rollouts for each question. They are made again if the best one has no verdict."""
-        kept, repeats, plans = self._kept(key), self.job.settings.repeats, self.job.entry.best_of
+        kept, repeats, plans = (
+            self.shared.results.answers(key),
+            self.job.settings.repeats,
+            self.job.entry.best_of,
+        )
         for task in self.tasks.values():
             before = [kept.get((task.id, repeat)) for repeat in range(repeats)]
             lacking = [
                 repeat
                 for repeat, answer in enumerate(before)
-                if answer is None or self.inputs.grades_again(answer)
+                if answer is None or answer.grade.failure is not None
             ]
             if not lacking:
                 continue
-            sampled = await self._made(self.evaluation(planner, [task], repeats=repeats * plans))
+            sampled = await self._made(
+                EvaluationJob(
+                    self._runner(planner), [task], self._pool_of, repeats * plans, str(self.job.seed)
+                )
+            )
             for repeat in lacking:
                 tried = sampled.rollouts[repeat * plans : (repeat + 1) * plans]
                 earlier = before[repeat]
@@ -250,26 +222,16 @@ class _JobRun:
     def _own_pool_of(self, task: Task) -> Pool:
         """The pool of the planner's own row."""
         pool, alone = self._pool_of(task), self.job.worker
-        if alone is None or pool.named(alone).fallback is None:
-            return pool
-        # The worker answers without its fallback, whose answer would not be its own.
-        return pool.subset([pool.names.index(alone)])
+        return pool if alone is None else without_fallback(pool, alone)
 
     @cached_property
     def _places(self) -> Mapping[str, int]:
         return {task_id: place for place, task_id in enumerate(self.tasks)}
 
-    def _kept(self, key: str) -> Mapping[tuple[str, int], Rollout]:
-        return {
-            place: answer
-            for place, answer in self.results.answers(key).items()
-            if answer.task in self.tasks and not self.inputs.asks_again(self.tasks[answer.task], answer)
-        }
-
     def _add(self, key: str, rollout: Rollout) -> None:
         control = next(name for name, its in self.job.keys.items() if its == key)
         label = f"{self.job.entry.row}: {control}" if control else self.job.entry.row
-        self.results.add(key, label, rollout)
+        self.shared.results.add(key, label, rollout)
 
     def _rounds_of(self, planner: Planner) -> int:
         """The most plans of a planner for a question."""
@@ -277,26 +239,18 @@ class _JobRun:
             self.job.settings.budget.rounds, planner.rounds, self.team.opened_planner.plan_limits.rounds
         )
 
-    def evaluation(
-        self, planner: Planner, tasks: Sequence[Task], *, key: str | None = None, repeats: int | None = None
-    ) -> EvaluationJob:
-        """The evaluation of a planner on some of the questions.
-
-        Args:
-            key: the name of the file that keeps the answers. If it is None, the caller keeps them.
-            repeats: how many answers to each question. Default: as many as the suite says.
-        """
-        settings = self.job.settings
-        kept = {} if key is None else self._kept(key)
-        ungraded = {place: answer for place, answer in kept.items() if self.inputs.grades_again(answer)}
-        budget = settings.budget.model_copy(update={"rounds": self._rounds_of(planner)})
+    def evaluation(self, key: str, planner: Planner) -> EvaluationJob:
+        """The evaluation that adds all missing answers of a planner to a file."""
         return EvaluationJob(
-            replace(self.team.runner, planner=planner, budget=budget),
-            tasks,
+            self._runner(planner),
+            list(self.tasks.values()),
             pool_for=self._own_pool_of if key == self.job.keys[""] else self._pool_of,
-            repeats=repeats or settings.repeats,
+            repeats=self.job.settings.repeats,
             seed=str(self.job.seed),
-            kept={place: answer for place, answer in kept.items() if place not in ungraded},
-            ungraded=ungraded,
-            on_rollout=None if key is None else partial(self._add, key),
+            kept=self.shared.results.answers(key),
+            on_rollout=partial(self._add, key),
         )
+
+    def _runner(self, planner: Planner) -> Runner:
+        budget = self.job.settings.budget.model_copy(update={"rounds": self._rounds_of(planner)})
+        return replace(self.team.runner, planner=planner, budget=budget)

@@ -12,20 +12,14 @@ from typing import Any, ClassVar, get_args
 
 from pydantic import Field
 
+from podium.evals.answering.answer_files import answers_key
 from podium.evals.comparison import PlannerKind
 from podium.evals.fingerprints import digest
 from podium.evals.json_file import JsonFile
 from podium.evals.look_log import LookLog, SplitLook
 from podium.evals.plan_selection import PLANNER_SELECTIONS
 from podium.evals.suite.plan_controls import CHOSEN_CONTROLS, PLAN_CONTROLS
-from podium.evals.suite.results import answers_key
-from podium.evals.suite.suite_settings import (
-    AnsweringSettings,
-    PlannerEntry,
-    PoolEntry,
-    SuiteSettings,
-    TasksEntry,
-)
+from podium.evals.suite.suite_settings import PlannerEntry, PoolEntry, SuiteSettings, TasksEntry
 from podium.types import FrozenModel
 
 SUITE = "suite.json"
@@ -249,7 +243,7 @@ class SuiteManifest(JsonFile):
 class SuiteJob(FrozenModel):
     """A planner and its controls on the questions of one table and seed."""
 
-    settings: AnsweringSettings
+    settings: SuiteSettings
     table: TableSettings
     entry: PlannerEntry
     """The planner of this seed."""

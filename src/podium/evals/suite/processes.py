@@ -17,10 +17,10 @@ from pathlib import Path
 
 from podium.child_process import ChildEndedError, ChildProcess
 from podium.errors import PodiumError, UsageError, flatten_group
+from podium.evals.answering.answer_files import AnswerFiles
 from podium.evals.suite.job import run_jobs
 from podium.evals.suite.manifest import SuiteJob
-from podium.evals.suite.results import AnswerFiles
-from podium.evals.suite.training import SuiteCache
+from podium.evals.suite.training import SharedByJobs
 from podium.rollout import Rollout
 
 
@@ -92,10 +92,10 @@ def main() -> None:
         def add(self, key: str, label: str, answer: Rollout) -> None:
             send({"key": key, "label": label, "line": answer.to_json_line()})
 
-    results, cache = SentAnswers(Path(sys.argv[1])), SuiteCache()
+    shared = SharedByJobs(SentAnswers(Path(sys.argv[1])))
     for text in sys.stdin:
         try:
-            asyncio.run(run_jobs([SuiteJob.model_validate_json(text)], results, cache))
+            asyncio.run(run_jobs([SuiteJob.model_validate_json(text)], shared))
         except UsageError as error:
             send({"refused": str(error)})
         send("done")

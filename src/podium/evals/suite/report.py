@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from podium.errors import UsageError
+from podium.evals.answering.answer_files import AnswerFiles, without_garbage_collection
 from podium.evals.charts import pareto_chart, whisker
 from podium.evals.comparison import Comparison, ComparisonRow
 from podium.evals.comparison_table import format_interval, percent, points, table_cells, table_notes
@@ -19,7 +20,6 @@ from podium.evals.plan_tables import collapse_section, training_section
 from podium.evals.suite.cases import examples, failures, topologies, wins_and_losses
 from podium.evals.suite.comparisons import comparison_of, evaluations_of, unfinished
 from podium.evals.suite.manifest import SUITE, SuiteManifest, SuiteTable
-from podium.evals.suite.results import AnswerFiles, without_garbage_collection
 from podium.files import replace_file
 from podium.rollout.run_folder import RunFolder
 

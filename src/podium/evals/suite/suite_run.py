@@ -6,22 +6,18 @@ what may run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from podium.calls import Dispatcher
 from podium.child_process import usable_cores
+from podium.evals.answering.answer_files import AnswerFiles, OnAnswer
 from podium.evals.suite.comparison_inputs import ComparisonInputs
 from podium.evals.suite.job import run_jobs
 from podium.evals.suite.manifest import SuiteJob, SuiteManifest
 from podium.evals.suite.processes import run_in_children
-from podium.evals.suite.results import AnswerFiles, OnAnswer
-from podium.evals.suite.training import SuiteCache
+from podium.evals.suite.training import SharedByJobs
 from podium.planners import find_baseline
-from podium.rollout import Rollout
-
-ShowProgress = Callable[[str, int, int], None]
-"""A function that is called with (what is done, how many, of how many)."""
 
 
 async def run_suite(
@@ -44,75 +40,35 @@ async def run_suite(
         UsageError: a planner cannot take the questions.
         BudgetError: a spend limit refused a call. The answers until then are kept.
     """
-    results, sizes, cache = AnswerFiles(run, on_answer), manifest.answers, SuiteCache()
+    results, sizes = AnswerFiles(run, on_answer), manifest.answers
+    shared = SharedByJobs(results, dispatcher, open_inputs)
     wanted = manifest.settings.processes or usable_cores()
     processes = 1 if dispatcher or open_inputs or manifest.pays else wanted
-
-    async def run_all(jobs: Iterable[SuiteJob]) -> None:
-        jobs = [job for job in jobs if any(results.unfinished(key, sizes[key]) for key in job.keys.values())]
-        if processes > 1 and len(jobs) > 1:
-            groups = _that_share(jobs)
+    for jobs in (manifest.training_jobs, manifest.jobs):
+        left = [job for job in jobs if any(results.unfinished(key, sizes[key]) for key in job.keys.values())]
+        if processes > 1 and len(left) > 1:
+            groups = _that_share(left)
             await run_in_children(results, groups, min(processes, len(groups)))
         else:
-            await run_here(jobs, results, cache, dispatcher=dispatcher, open_inputs=open_inputs)
-
-    await run_all(manifest.training_jobs)
-    await run_all(manifest.jobs)
+            for group in _asked_together(left):
+                await run_jobs(group, shared)
     return results
-
-
-async def run_here(
-    jobs: Iterable[SuiteJob],
-    results: AnswerFiles,
-    cache: SuiteCache,
-    *,
-    dispatcher: Dispatcher | None = None,
-    open_inputs: ComparisonInputs | None = None,
-) -> None:
-    """Run jobs in this process. Single workers with the same questions are asked together (`run_jobs`), so that after a
-    budget that ends early all have answered the same questions.
-
-    Raises:
-        UsageError, BudgetError: see `run_suite`.
-    """
-    groups: dict[object, list[SuiteJob]] = {}
-    for number, job in enumerate(jobs):
-        groups.setdefault((job.table, job.seed) if job.worker and len(job.keys) == 1 else number, []).append(
-            job
-        )
-    for group in groups.values():
-        await run_jobs(group, results, cache, dispatcher=dispatcher, open_inputs=open_inputs)
-
-
-def accuracy_so_far(show: ShowProgress, left: int, dispatcher: Dispatcher | None = None) -> OnAnswer:
-    """A listener that shows, after each of the `left` answers, the row, its accuracy so far and all dollars so far.
-
-    Args:
-        dispatcher: a dispatcher whose spend limit of the run has the paid dollars, including judging. If there is no
-            such limit, the dollars are those of the answers, as if nothing had been cached.
-    """
-    paid = None if dispatcher is None else dispatcher.run_limit
-    graded: dict[str, list[bool]] = {}
-    count, dollars = 0, 0.0
-    show("Asking", 0, left)
-
-    def on_answer(label: str, answer: Rollout) -> None:
-        nonlocal count, dollars
-        count += 1
-        dollars += answer.trace.uncached_usd
-        verdicts = graded.setdefault(label, [])
-        if answer.grade.failure is None:
-            verdicts.append(answer.grade.correct)
-        right = f"{sum(verdicts) / len(verdicts):.1%} right, " if verdicts else ""
-        show(f"{label}: {right}${dollars if paid is None else paid.spent_usd:.4f} so far", count, left)
-
-    return on_answer
 
 
 def answers_left(manifest: SuiteManifest, run: Path) -> int:
     """How many answers or verdicts a run still lacks, including those of training questions."""
     results = AnswerFiles(run)
     return sum(results.unfinished(key, answers) for key, answers in manifest.answers.items())
+
+
+def _asked_together(jobs: Iterable[SuiteJob]) -> list[list[SuiteJob]]:
+    """The jobs in groups. Single workers with the same questions are in one group, so that after a budget that ends
+    early all have answered the same questions."""
+    groups: dict[object, list[SuiteJob]] = {}
+    for number, job in enumerate(jobs):
+        together = job.worker and len(job.keys) == 1
+        groups.setdefault((job.table, job.seed) if together else number, []).append(job)
+    return list(groups.values())
 
 
 def _that_share(jobs: Iterable[SuiteJob]) -> list[list[SuiteJob]]:

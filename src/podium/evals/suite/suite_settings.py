@@ -176,22 +176,7 @@ class TasksEntry(Settings):
     """Seeds the choice of questions, for all seeds of the suite. Default: each seed draws its own questions."""
 
 
-class AnsweringSettings(Settings):
-    """How the questions of a suite are answered."""
-
-    repeats: int = Field(default=1, ge=1)
-    """Answers to each question."""
-    max_steps: int | None = Field(default=None, ge=1)
-    """The most steps of a plan. Default: as many as a Conductor was trained with, else 5."""
-    early_stop: bool = False
-    """Whether a vote calls no more workers once its result is certain."""
-    budget: Budget = Field(default_factory=Budget)
-    """The limits of one question. Even with rounds = 1, a planner has as many rounds as its method needs."""
-    concurrency: int = Field(default=16, ge=1)
-    """The most questions at once in one process."""
-
-
-class SuiteSettings(AnsweringSettings):
+class SuiteSettings(Settings):
     """All settings of a suite. The same settings give the same results, in one process or in many."""
 
     title: str = ""
@@ -207,6 +192,16 @@ class SuiteSettings(AnsweringSettings):
     """Questions of each task set for each seed."""
     training: int = Field(default=400, ge=1)
     """Training questions of each task set, on which planners and controls make their choices."""
+    repeats: int = Field(default=1, ge=1)
+    """Answers to each question."""
+    max_steps: int | None = Field(default=None, ge=1)
+    """The most steps of a plan. Default: as many as a Conductor was trained with, else 5."""
+    early_stop: bool = False
+    """Whether a vote calls no more workers once its result is certain."""
+    budget: Budget = Field(default_factory=Budget)
+    """The limits of one question. Even with rounds = 1, a planner has as many rounds as its method needs."""
+    concurrency: int = Field(default=16, ge=1)
+    """The most questions at once in one process."""
     processes: int | None = Field(default=None, ge=1)
     """How many processes run workers that cost no money. Default: one for each core. Paid workers run in one."""
     planner: tuple[PlannerEntry, ...] = (PlannerEntry(),)

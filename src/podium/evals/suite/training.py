@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from podium.calls import Dispatcher
 from podium.errors import UsageError
+from podium.evals.answering.answer_files import AnswerFiles, answer_matrix
 from podium.evals.plan_selection import COST_TOLERANCE, PLANNER_SELECTIONS, VoterPrices, best_fixed_plan
 from podium.evals.recorded_answers import measurable_workers, read_answers
 from podium.evals.suite.comparison_inputs import ComparisonInputs, OpenTasks
 from podium.evals.suite.manifest import SuiteJob, TableSettings
 from podium.evals.suite.plan_controls import MAX_SAMPLES
-from podium.evals.suite.results import AnswerFiles, answer_matrix
 from podium.planner import Planner
 from podium.planners import Single, open_baseline
 from podium.planners.answers import AnswerMatrix
 
 
 @dataclass(frozen=True, slots=True)
-class SuiteCache:
-    """What the jobs of one process read and compute once."""
+class SharedByJobs:
+    """What the jobs of one process share, and what they read and compute once."""
 
+    results: AnswerFiles
+    """The answers of the run."""
+    dispatcher: Dispatcher | None = None
+    """The response cache and the spend limits. None if nothing costs money."""
+    open_inputs: ComparisonInputs | None = None
+    """The only table of the suite, if the caller has opened its workers."""
     training: dict[TableSettings, AnswerMatrix] = field(default_factory=dict)
     """The answers to the training questions of each table."""
     tasks: OpenTasks = field(default_factory=dict)
@@ -36,12 +43,10 @@ class SuiteTraining:
     """How many training questions there are."""
     measured: AnswerMatrix
     """The first answer of each worker to each training question to which all answers have a verdict."""
-    cache: SuiteCache
+    shared: SharedByJobs
 
     @classmethod
-    def of(
-        cls, inputs: ComparisonInputs, job: SuiteJob, results: AnswerFiles, cache: SuiteCache
-    ) -> SuiteTraining | None:
+    def of(cls, inputs: ComparisonInputs, job: SuiteJob, shared: SharedByJobs) -> SuiteTraining | None:
         """Read the workers' answers. None if no planner learns on this table.
 
         Raises:
@@ -49,8 +54,8 @@ class SuiteTraining:
         """
         if not job.training:
             return None
-        left_out = results.without_verdict(job.training.values())
-        answers_of = {worker: results.answers(key).items() for worker, key in job.training.items()}
+        left_out = shared.results.without_verdict(job.training.values())
+        answers_of = {worker: shared.results.answers(key).items() for worker, key in job.training.items()}
         judged = {
             worker: [(answer,) for (task, _), answer in answers if task not in left_out]
             for worker, answers in answers_of.items()
@@ -61,7 +66,7 @@ class SuiteTraining:
                 f"{inputs.table.label} has no training question to which the grader could judge all workers' answers; "
                 "give the same command again to have them graded again."
             )
-        return cls(inputs, job, asked, answer_matrix(judged), cache)
+        return cls(inputs, job, asked, answer_matrix(judged), shared)
 
     async def planner(self) -> Planner | None:
         """The job's planner, if it makes its choices on training questions.
@@ -94,15 +99,15 @@ class SuiteTraining:
 
     async def _answers(self) -> AnswerMatrix:
         """The answers from which votes are chosen: all samples of recorded workers, or else the first answers."""
-        training, cache = self.inputs.training(self.asked), self.cache.training
-        if training.table not in cache:
+        training, known = self.inputs.training(self.asked), self.shared.training
+        if training.table not in known:
             workers = [worker for worker in training.pool if worker.profile.name in self.measured.workers]
             tasks = list(training.tasks(0))
             replayed = measurable_workers(workers, tasks)
-            cache[training.table] = (
+            known[training.table] = (
                 await read_answers(tasks, replayed) if replayed == workers else self.measured
             )
-        return cache[training.table]
+        return known[training.table]
 
     async def _scored(self) -> AnswerMatrix:
         """The answers that planners learn from, with votes priced by this job's workers."""

@@ -15,10 +15,10 @@ from podium.calls import Dispatcher
 from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.config import build
 from podium.errors import WorkerError
+from podium.evals.answering.progress import AskingProgress
+from podium.evals.answering.question_table import QuestionTable, ask_each_alone
 from podium.evals.evaluation import rollout_seed
-from podium.evals.suite.asking import AskingProgress, StartLimit, ask_each_alone
-from podium.evals.suite.question_table import QuestionTable
-from podium.evals.suite.recorder import bare_tasks, write_recording
+from podium.evals.recorder import StartLimit, bare_tasks, write_recording
 from podium.planners import Single
 from podium.recordings import RecordedResponse, Recording, RecordingHeader
 from podium.rollout import run_rollout
@@ -60,9 +60,7 @@ def dear(reply: str | WorkerError) -> ScriptedWorker:
 
 
 def table_of(folder: Path, pool: Pool, tasks: Sequence[Task], concurrency: int = 16) -> QuestionTable:
-    return QuestionTable.of(
-        folder, TeamSettings(pool="mine"), pool, tasks, name="mine", concurrency=concurrency
-    )
+    return QuestionTable(folder, TeamSettings(pool="mine"), pool, tasks, concurrency=concurrency)
 
 
 async def ask(
@@ -149,10 +147,7 @@ async def test_models_of_one_host_answer_the_same_questions_under_a_call_budget(
     ]
     table = table_of(tmp_path, Pool(workers), TASKS, 1)
     await ask(table, dispatcher=calls(6))
-    answered = [
-        {task for task, _ in table.kept_answers(table.single_worker_entry(name)[0])}
-        for name in ("ada", "bob")
-    ]
+    answered = [{task for task, _ in table.kept_answers(table.alone(name).key)} for name in ("ada", "bob")]
     assert answered[0] == answered[1]
     assert len(answered[0]) == 3
 
@@ -235,7 +230,7 @@ async def test_a_fallback_is_neither_recorded_nor_paid_beyond_the_budget(tmp_pat
         table = table_of(tmp_path, Pool([*down, dear("Answer: 4")]), TASKS)
         await ask(table, dispatcher=Dispatcher(spend_limits=[limit]))
         assert limit.spent_usd <= 20.0
-    kept = table.kept_answers(table.single_worker_entry("down0")[0]).values()
+    kept = table.kept_answers(table.alone("down0").key).values()
     assert not any(answer.trace.answer for answer in kept)
 
 
@@ -273,8 +268,7 @@ async def test_cancelled_recording_keeps_its_finished_answers(tmp_path: Path) ->
     job = asyncio.create_task(ask_each_alone([(table, 1)], Dispatcher(), stop))
     with pytest.raises(asyncio.CancelledError):
         await job
-    key, _ = table.single_worker_entry("dear")
-    assert len(table.kept_answers(key)) == ended[-1] < 8
+    assert len(table.kept_answers(table.alone("dear").key)) == ended[-1] < 8
     assert (await ask(table)).kept == 8
 
 

@@ -6,6 +6,7 @@ A recording identifies a question only by its text, so questions with a chat his
 from __future__ import annotations
 
 import shutil
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from podium.errors import RunMismatchError, UsageError
-from podium.evals.suite.asking import AskingProgress, StartLimit, ask_each_alone, open_run_dispatcher
-from podium.evals.suite.question_table import QuestionTable
-from podium.evals.suite.suite_run import ShowProgress
+from podium.evals.answering.progress import AskingProgress, ShowProgress
+from podium.evals.answering.question_table import QuestionTable, ask_each_alone, open_run_dispatcher
 from podium.recordings import (
     SPLITS,
     RecordedQuestion,
@@ -33,9 +33,10 @@ from podium.tasks import open_tasks, warnings_of
 from podium.tasks.open import open_splits, splits_of
 from podium.tasks.task import Task
 from podium.team.settings import TeamSettings
-from podium.types import Budget
+from podium.types import MAX_USD, Budget
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
+from podium.workers.spend_limit import SpendLimit
 
 _LONGEST = 10_000
 """The most characters of a saved gold answer. Tests of programs are longer, and only their verdicts are saved."""
@@ -50,7 +51,6 @@ class QuestionsToRecord:
     """The questions of a recording. The splits are evenly mixed, so that a recording that stops early has some of
     each."""
 
-    name: str
     tasks: tuple[Task, ...]
     split_of: Mapping[str, str]
     """The split of each question, by its id."""
@@ -92,7 +92,6 @@ class QuestionsToRecord:
         placed = [((k + 0.5) / len(tasks), task) for tasks in taken.values() for k, task in enumerate(tasks)]
         bare, left_out = bare_tasks(task for _, task in sorted(placed, key=lambda place: place[0]))
         return cls(
-            name,
             tuple(bare),
             {task.id: of_split for of_split, tasks in taken.items() for task in tasks},
             tuple(opened[of_split].name for of_split in taken),
@@ -134,6 +133,32 @@ def recorded_workers(pool: Pool, names: Iterable[str] = ()) -> Pool:
     return workers
 
 
+class StartLimit(SpendLimit):
+    """The calls and the seconds of one start, as a spend limit. Each try of a worker or judge is a call.
+
+    Args:
+        calls, seconds: the most calls and seconds. None sets no limit.
+    """
+
+    def __init__(self, calls: int | None, seconds: float | None) -> None:
+        super().__init__(MAX_USD, name="this start's dollars", way_out="start again")
+        self._calls, self._seconds, self._made = calls, seconds, 0
+        self._began = time.monotonic()
+
+    def reserve(self, usd: float) -> str | None:
+        """Reserve the dollars of a call, or say in a sentence which limit it could break."""
+        if self._seconds is not None and time.monotonic() - self._began >= self._seconds:
+            return f"The time limit of {self._seconds:g} s was reached."
+        if self._calls is not None and self._made >= self._calls:
+            return f"The budget of {self._calls} calls is used up."
+        self._made += 1
+        return super().reserve(usd)
+
+    def may_fit_later(self, usd: float) -> bool:
+        """No: the end of a call makes no room for another call."""
+        return False
+
+
 @dataclass(frozen=True)
 class RecordingRun:
     """Records the workers of a pool. A folder beside the recording keeps the answers until it has all of them."""
@@ -157,13 +182,11 @@ class RecordingRun:
 
     @cached_property
     def _table(self) -> QuestionTable:
-        questions = self.questions
-        return QuestionTable.of(
+        return QuestionTable(
             self.folder,
             self.team,
             self.pool,
-            questions.tasks,
-            name=questions.name,
+            self.questions.tasks,
             concurrency=self.concurrency,
             seed=self.seed,
         )
@@ -276,7 +299,7 @@ def write_recording(
     questions = {task.id: _question(task, split_of(task.id)) for task in table.questions}
     with RecordingWriter() as writer:
         for worker in table.pool.answering:
-            for (task_id, sample), answer in table.kept_answers(table.single_worker_entry(worker)[0]).items():
+            for (task_id, sample), answer in table.kept_answers(table.alone(worker).key).items():
                 response = _response(worker, answer)
                 if response is not None and sample < repeats:
                     writer.add_question(questions[task_id])

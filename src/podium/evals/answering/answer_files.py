@@ -1,4 +1,4 @@
-"""The answers of a suite on disk. Each row and seed has a file of JSON lines, with a line for each graded answer.
+"""Answers on disk. Each planner, with its settings and seed, has a file of JSON lines: one for each graded answer.
 
 Lines are only added. A line that a killed process left incomplete is cut off before the next line is written.
 """
@@ -44,17 +44,10 @@ class AnswerFiles:
     Args:
         run: the folder of the run.
         on_answer: called with each new answer.
-        known: answers that were read before, by the key of their file.
     """
 
-    def __init__(
-        self,
-        run: Path,
-        on_answer: OnAnswer = lambda label, answer: None,
-        known: Mapping[str, Mapping[tuple[str, int], Rollout]] | None = None,
-    ) -> None:
+    def __init__(self, run: Path, on_answer: OnAnswer = lambda label, answer: None) -> None:
         self.folder = run / RESULTS
-        self._known = known or {}
         self._on_answer = on_answer
         self._begun: set[str] = set()
 
@@ -92,9 +85,7 @@ class AnswerFiles:
         Raises:
             RunMismatchError: a line is damaged.
         """
-        return (
-            self._known[key] if key in self._known else parse_answers(self.lines(key), str(self._path(key)))
-        )
+        return parse_answers(self.lines(key), str(self._path(key)))
 
     def missing(self, key: str, answers: int) -> int:
         """How many answers a file lacks. `answers` is the number of answers in the complete file."""

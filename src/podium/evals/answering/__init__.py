@@ -1,0 +1,1 @@
+"""Questions that planners answer into files, for suites, studies and recordings: nothing is asked or paid twice."""
