@@ -29,7 +29,7 @@ from simulated_answers import nothing_helps  # noqa: E402
 
 from podium.evals.comparison_table import format_interval, percent, points  # noqa: E402
 from podium.evals.stats import Interval, accuracy_interval, paired_difference  # noqa: E402
-from podium.evals.study.answering import StudyAnswers  # noqa: E402
+from podium.evals.study.answers import StudyAnswers  # noqa: E402
 from podium.evals.study.crossfit import crossfit  # noqa: E402
 from podium.evals.study.decision import StudyRow, decide  # noqa: E402
 from podium.evals.study.methods import fitted_method, methods_for  # noqa: E402
@@ -147,7 +147,8 @@ def tenth_of(name: str, answers: AnswerMatrix, full: Study, seed: int) -> Tenth:
         open_baseline(best, open_pool(study_files(name)[0]).profiles), answers, ratings=ratings
     )
     single = rest.workers.index(full.reference.label.removesuffix(" alone"))
-    elsewhere = paired_difference(plan.score(rest).tolist(), rest.score_QW[:, single].tolist())
+    score_Q, cost_Q = plan.figures(rest)
+    elsewhere = paired_difference(score_Q.tolist(), rest.score_QW[:, single].tolist())
     assert elsewhere is not None
     compared = compared_row(full)
     row = row_of(found, compared.label)
@@ -158,9 +159,9 @@ def tenth_of(name: str, answers: AnswerMatrix, full: Study, seed: int) -> Tenth:
         seed,
         found,
         elsewhere,
-        float(plan.cost(rest).mean() / rest.cost_QW[:, single].mean()),
+        float(cost_Q.mean() / rest.cost_QW[:, single].mean()),
         row,
-        float((chosen.score(rest) - beside).mean()),
+        float((chosen.figures(rest)[0] - beside).mean()),
         compared.accuracy.mean - row_of(full, found.reference.label).accuracy.mean,
         needed(compared),
     )

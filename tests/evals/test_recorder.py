@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,13 +68,13 @@ async def ask(
     table: QuestionTable, *, repeats: int = 1, dispatcher: Dispatcher | None = None
 ) -> AskingProgress:
     return await ask_each_alone(
-        [(table, repeats)], dispatcher or Dispatcher(), lambda what, done, total: None
+        [replace(table, repeats=repeats)], dispatcher or Dispatcher(), lambda what, done, total: None
     )
 
 
 def written(table: QuestionTable, out: Path, repeats: int = 1) -> RecordingHeader:
     return write_recording(
-        out, table, repeats=repeats, split_of=lambda task: "test", name="r", source="", left_out=()
+        out, replace(table, repeats=repeats), split_of=lambda task: "test", name="r", source="", left_out=()
     )
 
 
@@ -265,7 +266,7 @@ async def test_cancelled_recording_keeps_its_finished_answers(tmp_path: Path) ->
         if done == 5:
             job.cancel()
 
-    job = asyncio.create_task(ask_each_alone([(table, 1)], Dispatcher(), stop))
+    job = asyncio.create_task(ask_each_alone([table], Dispatcher(), stop))
     with pytest.raises(asyncio.CancelledError):
         await job
     assert len(table.kept_answers(table.alone("dear").key)) == ended[-1] < 8

@@ -95,10 +95,6 @@ def _of_file(file: Path, overrides: Sequence[str], calls: EvalOptions, runner: S
     # A key of its own keeps it apart from the configuration of a training.
     configuration = {"suite": settings.model_dump(mode="json")}
     RunFolder.check(runner.run, configuration, changeable=CHANGEABLE)
-
-    def begin() -> None:
-        RunFolder.open(runner.run, configuration, changeable=CHANGEABLE)
-
     open_limited = partial(
         open_dispatcher,
         cache=calls.cache,
@@ -106,13 +102,14 @@ def _of_file(file: Path, overrides: Sequence[str], calls: EvalOptions, runner: S
         run_usd=calls.run_budget_usd,
         run=runner.run,
     )
-    answered = runner.answer(
-        settings,
-        begin=begin,
-        open_dispatcher=open_limited,
-        share=calls.cache is not None or calls.day_budget_usd is not None,
-    )
-    runner.show(*asyncio.run(answered))
+
+    async def compare() -> None:
+        manifest = await runner.check(settings)
+        RunFolder.open(runner.run, configuration, changeable=CHANGEABLE)
+        share = calls.cache is not None or calls.day_budget_usd is not None
+        runner.show(manifest, await runner.answer(manifest, open_limited, share=share))
+
+    asyncio.run(compare())
     return 0
 
 
@@ -127,12 +124,6 @@ def _of_team(file: TeamFile, runner: SuiteRunner, *, untrained: str | None, seed
     settings = default_suite(team, pool, file.overrides, untrained=untrained, seed=seed)
     (table,) = tables_of(settings)
     opened = ComparisonInputs.of_pool(table, pool, team)
-
-    def begin() -> None:
-        written = settings.model_dump(mode="json", exclude_unset=True, exclude_none=True)
-        runner.run.mkdir(parents=True, exist_ok=True)
-        replace_file(runner.run / SUITE_FILE, toml_text(written).encode())
-
     open_limited = partial(
         open_dispatcher,
         cache=team.cache,
@@ -142,15 +133,17 @@ def _of_team(file: TeamFile, runner: SuiteRunner, *, untrained: str | None, seed
         run=runner.run,
     )
 
-    async def answer() -> None:
+    async def compare() -> None:
         try:
-            runner.show(
-                *await runner.answer(settings, begin=begin, open_dispatcher=open_limited, open_inputs=opened)
-            )
+            manifest = await runner.check(settings, opened)
+            written = settings.model_dump(mode="json", exclude_unset=True, exclude_none=True)
+            runner.run.mkdir(parents=True, exist_ok=True)
+            replace_file(runner.run / SUITE_FILE, toml_text(written).encode())
+            runner.show(manifest, await runner.answer(manifest, open_limited, open_inputs=opened))
         finally:
             await opened.pool.close()
 
-    asyncio.run(answer())
+    asyncio.run(compare())
     return 0
 
 

@@ -26,7 +26,7 @@ from podium.cli.team_options import Overrides
 from podium.errors import UsageError
 from podium.evals.study.candidates import CompositionRun
 from podium.evals.study.questions import load_study_questions, questions_of_traces
-from podium.evals.study.study_run import StudySettings
+from podium.evals.study.study_run import StudyRun, StudySettings
 from podium.sqlite_files import check_is_file
 from podium.store import read_traces
 from podium.team.team_file import open_pool
@@ -99,7 +99,7 @@ def study(
         )
         return compose(composition, options)
     made_of = {"tasks": tasks, "split": split, "seed": options.settings.seed, "questions": questions}
-    return run_study(team, workers, study_questions, options, made_of=made_of, run=folder)
+    return run_study(StudyRun(team, workers, study_questions, options.settings, folder), options, made_of)
 
 
 def _refuse_unread_options(
@@ -142,4 +142,4 @@ def _shadow(
     traces = (trace for trace in read_traces(place) if trace is not None)
     study_questions = questions_of_traces(traces, share=share, size=questions, seed=options.settings.seed)
     made_of = {"traces": str(place), "share": share, "seed": options.settings.seed, "questions": questions}
-    return run_study(team, workers, study_questions, options, made_of=made_of, run=run)
+    return run_study(StudyRun(team, workers, study_questions, options.settings, run), options, made_of)

@@ -30,8 +30,6 @@ from podium.evals.study.result import Study
 from podium.evals.study.sentences import headline, misjudged, summary
 from podium.evals.study.study_run import StudyRun, StudySettings
 from podium.files import lock_folder
-from podium.team.settings import TeamSettings
-from podium.workers.pool import Pool
 
 
 @Parameter(name="*")
@@ -52,39 +50,29 @@ class StudyOptions:
 DEFAULT_STUDY = StudyOptions()
 
 
-def run_study(
-    team: TeamSettings,
-    pool: Pool,
-    questions: StudyQuestions,
-    options: StudyOptions,
-    *,
-    made_of: Mapping[str, object],
-    run: Path,
-) -> int:
+def run_study(study: StudyRun, options: StudyOptions, made_of: Mapping[str, object]) -> int:
     """Run the study. The same call goes on with one that was stopped.
 
     Args:
-        run: the folder of the study.
         made_of: where the questions come from. A folder with a study of other questions is refused.
     """
     require_sklearn()
-    study = StudyRun(team, pool, questions, options.settings, run)
-    expected = study.estimate()
-    if expected.paid and team.budget.run_usd is None and not options.dry_run:
+    expected, budget_usd = study.estimate(), study.team.budget.run_usd
+    if expected.paid and budget_usd is None and not options.dry_run:
         raise UsageError(
             "This study calls models that cost money; say with --run-budget-usd how much it may spend."
         )
     if options.dry_run and options.json:
         print(dumps(asdict(expected) | {"total_usd": expected.total_usd}))
         return 0
-    _print_estimate(questions, expected, team.budget.run_usd)
+    _print_estimate(study.questions, expected, budget_usd)
     if options.dry_run:
         return 0
     _confirm(expected, options)
     study.open_folder(made_of)
-    with lock_folder(run):
+    with lock_folder(study.run):
         result = asyncio.run(_measure(study, expected))
-    _print_result(result, options, run)
+    _print_result(result, options, study.run)
     return 0
 
 

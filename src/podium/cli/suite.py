@@ -14,13 +14,13 @@ from podium.calls import Dispatcher
 from podium.cli.progress import show_progress
 from podium.cli.terminal import json_output, open_console
 from podium.errors import StoreError, UsageError
-from podium.evals.answering.answer_files import COMPARISON, AnswerFiles
+from podium.evals.answering.answer_files import AnswerFiles
 from podium.evals.answering.progress import accuracy_so_far
 from podium.evals.comparison_table import comparison_markdown, terminal_table
 from podium.evals.look_log import TEST
 from podium.evals.suite.check import check_suite
 from podium.evals.suite.comparison_inputs import ComparisonInputs
-from podium.evals.suite.comparisons import comparison_of, evaluations_of
+from podium.evals.suite.comparisons import COMPARISON, comparison_of, evaluations_of
 from podium.evals.suite.manifest import SUITE, SuiteManifest, SuiteTable
 from podium.evals.suite.report import write_report
 from podium.evals.suite.suite_run import answers_left, run_suite
@@ -41,30 +41,39 @@ class SuiteRunner:
     json: bool
     markdown: bool
 
-    async def answer(
-        self,
-        settings: SuiteSettings,
-        *,
-        begin: Callable[[], None],
-        open_dispatcher: DispatcherOpener,
-        share: bool = True,
-        open_inputs: ComparisonInputs | None = None,
-    ) -> tuple[SuiteManifest, AnswerFiles]:
-        """Have all questions answered that have no answer yet.
+    async def check(
+        self, settings: SuiteSettings, open_inputs: ComparisonInputs | None = None
+    ) -> SuiteManifest:
+        """What will run. Nothing is written.
 
         Args:
-            begin: called when all is checked, before anything is written.
-            open_dispatcher: opens the dispatcher that all calls share.
-            share: whether they do so if nothing costs money. If not, many processes may run.
             open_inputs: the only table, if the caller has opened its workers. Then a run on test need not be declared.
 
         Raises:
             UsageError: something cannot run, or a run on test was not declared.
-            BudgetError: a spend limit refused a call.
         """
         manifest = await check_suite(settings, self.run, open_inputs)
         self._check_declared(manifest, needed=open_inputs is None)
-        begin()
+        return manifest
+
+    async def answer(
+        self,
+        manifest: SuiteManifest,
+        open_dispatcher: DispatcherOpener,
+        *,
+        share: bool = True,
+        open_inputs: ComparisonInputs | None = None,
+    ) -> AnswerFiles:
+        """Have all questions answered that have no answer yet.
+
+        Args:
+            open_dispatcher: opens the dispatcher that all calls share.
+            share: whether they do so if nothing costs money. If not, many processes may run.
+            open_inputs: as in `check`.
+
+        Raises:
+            BudgetError: a spend limit refused a call.
+        """
         manifest.save(self.run / SUITE)
         for sentence in (notice for table in manifest.tables for notice in table.notes):
             print(sentence, file=sys.stderr)
@@ -75,10 +84,9 @@ class SuiteRunner:
             calls = open_dispatcher(paid_workers=manifest.paid_workers, pays=manifest.pays)
         with calls as dispatcher, show_progress() as show:
             on_answer = accuracy_so_far(show, answers_left(manifest, self.run))
-            results = await run_suite(
+            return await run_suite(
                 manifest, self.run, dispatcher=dispatcher, open_inputs=open_inputs, on_answer=on_answer
             )
-        return manifest, results
 
     def show(self, manifest: SuiteManifest, results: AnswerFiles) -> None:
         """Print the tables, then write the comparison and the report: if the folder cannot be written, they are not

@@ -1,6 +1,7 @@
 """Evaluation: planners on held-out questions, compared at equal cost, and the report of a run.
 
-`suite` runs comparisons, `study` finds out whether a team pays, and `rating` measures workers for planners.
+`answering` keeps the answers that workers and planners give. `suite` runs comparisons, `study` finds out whether a
+team pays, `recorder` records workers, and `rating` measures workers for planners.
 """
 
 from podium.evals.comparison import Comparison, ComparisonRow

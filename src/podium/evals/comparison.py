@@ -160,11 +160,13 @@ def comparison_row(
     evaluation: Evaluation,
     *,
     against: Evaluation | None = None,
+    rules_out: str = "",
 ) -> ComparisonRow:
     """The row of one evaluation.
 
     Args:
         against: the Conductor's evaluation, for the paired difference and its p-value.
+        rules_out: see `ComparisonRow`.
     """
 
     difference = p_value = None
@@ -192,6 +194,7 @@ def comparison_row(
         ungraded=evaluation.ungraded,
         grading_usd=evaluation.grading_usd,
         beyond_recording=evaluation.beyond_recording,
+        rules_out=rules_out,
         unrecorded=_unrecorded(evaluation),
     )
 

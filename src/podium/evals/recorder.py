@@ -187,6 +187,7 @@ class RecordingRun:
             self.team,
             self.pool,
             self.questions.tasks,
+            repeats=self.repeats,
             concurrency=self.concurrency,
             seed=self.seed,
         )
@@ -232,7 +233,7 @@ class RecordingRun:
                 run_limit, limited = dispatcher.run_limit, dispatcher
                 if limits.calls is not None or limits.seconds is not None:
                     limited = dispatcher.with_spend_limits(StartLimit(limits.calls, limits.seconds))
-                progress = await ask_each_alone([(self._table, self.repeats)], limited, show)
+                progress = await ask_each_alone([self._table], limited, show)
                 return progress, 0.0 if run_limit is None else run_limit.spent_usd
             finally:
                 await self.pool.close()
@@ -247,7 +248,6 @@ class RecordingRun:
         header = write_recording(
             self.out,
             self._table,
-            repeats=self.repeats,
             split_of=self.questions.split_of.__getitem__,
             name=name,
             source=f"recorded from live workers; tasks: {', '.join(self.questions.sets)}",
@@ -279,7 +279,6 @@ def write_recording(
     out: Path,
     table: QuestionTable,
     *,
-    repeats: int,
     split_of: Callable[[str], str],
     name: str,
     source: str,
@@ -288,7 +287,6 @@ def write_recording(
     """Write a recording of the answers in a table's files.
 
     Args:
-        repeats: answers of each worker to each question.
         split_of: the split of a question, by its id.
         left_out: sentences about what is not in the table.
 
@@ -301,7 +299,7 @@ def write_recording(
         for worker in table.pool.answering:
             for (task_id, sample), answer in table.kept_answers(table.alone(worker).key).items():
                 response = _response(worker, answer)
-                if response is not None and sample < repeats:
+                if response is not None and sample < table.repeats:
                     writer.add_question(questions[task_id])
                     writer.add(task_id, response)
         return writer.write(

@@ -271,14 +271,17 @@ class TeamSettings(PoolSpec, SharedTeamSettings):
         """The error, with the line or the override at fault if these settings were read from a source."""
         return error if self.origin.source is None else self.origin.source.located(error)
 
-    def with_planner(self, choice: PlannerChoice, conductor: ConductorSettings | None = None) -> Self:
+    def with_planner(
+        self, choice: PlannerChoice, conductor: ConductorSettings | None = None, **limits: Any
+    ) -> Self:
         """The settings of this team with another planner.
 
         Args:
             conductor: the other planner's Conductor. Default: the team's own.
+            limits: other keys of [plan], such as `max_steps`.
         """
         chosen = {key: getattr(choice, key) for key in PlannerChoice.model_fields}
-        update: dict[str, Any] = {"plan": self.plan.model_copy(update=chosen)}
+        update: dict[str, Any] = {"plan": self.plan.model_copy(update=chosen | limits)}
         if conductor is not None:
             update["conductor"] = conductor
         return self.model_copy(update=update)

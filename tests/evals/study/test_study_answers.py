@@ -19,7 +19,7 @@ from podium.evals.answering.progress import AskingProgress
 from podium.evals.answering.question_table import QuestionTable
 from podium.evals.evaluation import evaluate
 from podium.evals.recorded_answers import read_answers
-from podium.evals.study.answering import StudyAnswers, ask_workers
+from podium.evals.study.answers import StudyAnswers, ask_workers
 from podium.evals.study.judging import NoVerdictGrader, OutcomeGrader, PoolJudge, near_misses
 from podium.evals.study.questions import StudyQuestions, load_study_questions
 from podium.planners import Single

@@ -41,7 +41,7 @@ def test_chosen_method_scores_higher_on_its_own_questions_than_on_new() -> None:
         method = next(method for method in methods_for(answers) if method.name == "cascade")
         chosen = method.choose(answers)
         assert chosen is not None
-        on_its_own.append(chosen.score(answers).mean())
+        on_its_own.append(chosen.figures(answers)[0].mean())
         (measured,) = crossfit(answers, [method])
         on_others.append(measured.score_Q.mean())
     assert np.mean(on_its_own) > 0.78
@@ -59,7 +59,7 @@ def test_a_vote_that_helps_is_found_with_its_gain() -> None:
     # On other questions of the same pool, the chosen vote gains what the interval says.
     others = votes_help(1, questions=5000)
     assert single is not None
-    gain = (chosen.score(others) - single.score(others)).mean()
+    gain = (chosen.figures(others)[0] - single.figures(others)[0]).mean()
     assert best.difference is not None
     assert best.difference.low < gain < best.difference.high
 
@@ -196,8 +196,10 @@ def test_cross_fitting_never_scores_a_question_used_for_the_choice() -> None:
         return FittedMethod(
             "spy",
             "single:w0",
-            lambda other: np.array([float(text in own) for text in other.texts]),
-            lambda other: np.zeros(len(other.texts)),
+            lambda other: (
+                np.array([float(text in own) for text in other.texts]),
+                np.zeros(len(other.texts)),
+            ),
         )
 
     (spy,) = crossfit(answers, [StudyMethod("spy", remember)])

@@ -98,8 +98,9 @@ async def test_computed_score_and_cost_of_a_choice_match_a_real_run(
             settings=ExecutionSettings(early_stop=True),
         )
         ran = await evaluate(runner, tasks)
-        assert list(ran.right.values()) == one.score(answers).tolist(), one.planner
-        assert ran.cost_usd == pytest.approx(one.cost(answers).mean()), one.planner
+        score_Q, cost_Q = one.figures(answers)
+        assert list(ran.right.values()) == score_Q.tolist(), one.planner
+        assert ran.cost_usd == pytest.approx(cost_Q.mean()), one.planner
         names.add(one.planner.partition(":")[0])
     assert names >= {"single", "committee", "cascade", "by-ratings"}
 

@@ -23,8 +23,6 @@ from podium.workers.vote import voted_answer
 
 RESULTS = "results"
 """The folder of these files in a run's folder."""
-COMPARISON = "comparison.json"
-"""The file with the comparison for programs, in the folder of a run with one table."""
 
 
 def answers_key(name: str, described: Any) -> str:

@@ -16,7 +16,6 @@ from typing import Self
 
 from podium.calls import Dispatcher
 from podium.calls.dispatcher import RESPONSES, open_dispatcher
-from podium.conductor.settings import ConductorSettings
 from podium.errors import BudgetError
 from podium.evals.answering.answer_files import AnswerFiles, OnAnswer, answers_key
 from podium.evals.answering.progress import AskingProgress, ShowProgress, accuracy_so_far
@@ -58,32 +57,22 @@ class QuestionTable:
     """Whether each answer can have a verdict. Then an answer without one is graded again."""
     rated: Callable[[Task], Pool] | None = None
     """Returns the workers of a question with their ratings. If it is None, `pool` answers every question."""
+    repeats: int = 1
+    """Answers of each planner to each question."""
     concurrency: int = 16
     """The most calls at once."""
     seed: int = 0
     """Seeds what workers draw."""
 
-    def with_questions(self, questions: Sequence[Task]) -> Self:
-        """The table with other questions, such as a part of its own."""
-        return replace(self, questions=questions)
-
-    def led_by(
-        self, choice: PlannerChoice, conductor: ConductorSettings | None = None, *, early_stop: bool = False
-    ) -> TeamSettings:
-        """The team with another planner, whose plans have as many steps as the planner likes.
-
-        Args:
-            conductor: the planner's Conductor. Default: the team's own.
-            early_stop: whether a vote calls no more workers once its result is certain.
-        """
-        led = self.team.with_planner(choice, conductor)
-        plan = led.plan.model_copy(update={"max_steps": None, "early_stop": early_stop})
-        return led.model_copy(update={"plan": plan})
+    def with_questions(self, questions: Sequence[Task], repeats: int = 1) -> Self:
+        """The table with other questions, such as a part of its own, and so many answers to each."""
+        return replace(self, questions=questions, repeats=repeats)
 
     def alone(self, name: str) -> TablePlanner:
         """The planner by which a worker answers alone."""
         key = answers_key(name, [name, self.pool.named(name).identity])
-        return TablePlanner(key, name, self.led_by(PlannerChoice(planner=f"single:{name}")), name)
+        team = self.team.with_planner(PlannerChoice(planner=f"single:{name}"))
+        return TablePlanner(key, name, team, name)
 
     def kept_answers(self, key: str) -> Mapping[tuple[str, int], Rollout]:
         """The answers in a file to the present questions, by task and repeat."""
@@ -94,17 +83,17 @@ class QuestionTable:
             if answer.task in known and answer.matches(known[answer.task])
         }
 
-    def missing(self, key: str, repeats: int = 1) -> int:
+    def missing(self, key: str) -> int:
         """How many answers or verdicts a file lacks."""
-        return self._lacks(self.kept_answers(key), repeats)
+        return self._lacks(self.kept_answers(key))
 
-    def _lacks(self, answers: Mapping[tuple[str, int], Rollout], repeats: int) -> int:
+    def _lacks(self, answers: Mapping[tuple[str, int], Rollout]) -> int:
         return sum(
             (answer := answers.get((task.id, repeat))) is None
             or answer.worker_failed
             or (self.judged and answer.grade.failure is not None)
             for task in self.questions
-            for repeat in range(repeats)
+            for repeat in range(self.repeats)
         )
 
     async def answer(
@@ -112,8 +101,6 @@ class QuestionTable:
         planners: Iterable[TablePlanner],
         dispatcher: Dispatcher,
         on_answer: OnAnswer = lambda label, answer: None,
-        *,
-        repeats: int = 1,
     ) -> None:
         """Add all missing answers to the files of these planners.
 
@@ -126,7 +113,7 @@ class QuestionTable:
         async with AsyncExitStack() as teams:
             for planner in planners:
                 kept = self.kept_answers(planner.key)
-                if not self._lacks(kept, repeats):
+                if not self._lacks(kept):
                     continue
                 team = Team.from_settings(
                     planner.team, self.pool, dispatcher=dispatcher, seed=str(self.seed), for_evaluation=True
@@ -138,7 +125,7 @@ class QuestionTable:
                         replace(team.runner, budget=Budget(rounds=rounds)),
                         self.questions,
                         pool_for=partial(self._pool_of, planner.worker),
-                        repeats=repeats,
+                        repeats=self.repeats,
                         seed=str(self.seed),
                         kept={place: answer for place, answer in kept.items() if not answer.worker_failed},
                         judged=self.judged,
@@ -172,18 +159,17 @@ def open_run_dispatcher(
 
 
 async def ask_each_alone(
-    parts: Sequence[tuple[QuestionTable, int]], dispatcher: Dispatcher, show: ShowProgress
+    parts: Sequence[QuestionTable], dispatcher: Dispatcher, show: ShowProgress
 ) -> AskingProgress:
-    """Ask every worker that is no tool every question of each table, so many times.
+    """Ask every worker that is no tool every question of each table.
 
     Args:
-        parts: tables over the same workers, with the number of answers to each question.
+        parts: tables over the same workers.
         dispatcher: once one of its spend limits refuses a call, no more calls are made.
     """
-    (first, _), *_ = parts
-    workers = [first.alone(name) for name in first.pool.answering]
-    wanted = len(workers) * sum(repeats * len(part.questions) for part, repeats in parts)
-    missing = sum(part.missing(worker.key, repeats) for part, repeats in parts for worker in workers)
+    workers = [parts[0].alone(name) for name in parts[0].pool.answering]
+    wanted = len(workers) * sum(part.repeats * len(part.questions) for part in parts)
+    missing = sum(part.missing(worker.key) for part in parts for worker in workers)
     progress = AskingProgress(wanted, wanted - missing)
     so_far = accuracy_so_far(show, missing, dispatcher)
 
@@ -192,8 +178,8 @@ async def ask_each_alone(
         so_far(label, answer)
 
     try:
-        for part, repeats in parts:
-            await part.answer(workers, dispatcher, answered, repeats=repeats)
+        for part in parts:
+            await part.answer(workers, dispatcher, answered)
     except BudgetError as error:
         progress.refusal = dispatcher.refusal or str(error)
     return progress

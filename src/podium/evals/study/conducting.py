@@ -24,7 +24,7 @@ from podium.evals.answering.progress import ShowProgress, accuracy_so_far
 from podium.evals.answering.question_table import QuestionTable, TablePlanner
 from podium.evals.evaluation import Evaluation
 from podium.evals.fingerprints import fingerprint
-from podium.evals.study.answering import StudyAnswers
+from podium.evals.study.answers import StudyAnswers
 from podium.evals.study.crossfit import MethodResult, folds_of, questions_outside_fold
 from podium.evals.study.decision import FEWEST
 from podium.evals.study.methods import clustered_ratings
@@ -40,14 +40,6 @@ from podium.workers.vote import VOTE, VoteWorker
 PLAIN = "Conductor"
 READING = "Conductor that reads ratings"
 TRAINED = "trained Conductor that reads ratings"
-
-
-@dataclass(frozen=True)
-class ConductorResults:
-    """The Conductors that were measured, and notes on why other Conductors were not."""
-
-    measured: tuple[MethodResult, ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -107,8 +99,9 @@ class ConductorStudy:
     seed: str
     show: ShowProgress
 
-    async def run(self, *, count: int, checkpoint: str | None) -> ConductorResults:
-        """Run the pool's Conductor twice, without and with ratings, and then a trained one.
+    async def run(self, *, count: int, checkpoint: str | None) -> tuple[list[MethodResult], list[str]]:
+        """Run the pool's Conductor twice, without and with ratings, and then a trained one. Returns the results of
+        those that were measured, and notes on why others were not.
 
         Args:
             count: how many questions the pool's Conductor gets. If it is 0, the Conductor is not run.
@@ -127,7 +120,7 @@ class ConductorStudy:
                 )
             else:
                 measured.append(await self._measured(conductor, rollouts))
-        return ConductorResults(tuple(measured), tuple(notes))
+        return measured, notes
 
     def _conductors(self, count: int, checkpoint: str | None) -> Iterator[_Conductor]:
         if not count and checkpoint is None:
@@ -149,7 +142,7 @@ class ConductorStudy:
             # If the pool had ratings of its own, they would route questions in place of the Conductor.
             voting = _rated(pool if VOTE in pool.names else pool.joined([VoteWorker(VOTE)]), None)
             table = replace(self.table, pool=voting).with_questions(known.tasks[:count])
-            team = table.led_by(PlannerChoice())
+            team = table.team.with_planner(PlannerChoice(), max_steps=None, early_stop=False)
             yield _Conductor(PLAIN, team, table)
             yield _Conductor(READING, team, rated(table), by_fold)
         if checkpoint is not None:
@@ -159,7 +152,7 @@ class ConductorStudy:
             table = replace(table, pool=_rated(own, clustered_ratings(known.answers)))
             # Votes of a served team stop early. Votes of an untrained Conductor do not.
             trained = ConductorSettings(checkpoint=checkpoint)
-            team = table.led_by(PlannerChoice(), trained, early_stop=True)
+            team = table.team.with_planner(PlannerChoice(), trained, max_steps=None, early_stop=True)
             yield _Conductor(TRAINED, team, table, by_fold)
 
     async def _run(self, conductor: _Conductor) -> list[Rollout]:

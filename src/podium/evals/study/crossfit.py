@@ -32,7 +32,7 @@ class MethodResult:
     """The method's choice on all questions, which can be served. None for a Conductor, which makes no choice."""
     is_team: bool = True
     is_cost_capped: bool = False
-    """Whether the method is limited to a low price, as `Method` says."""
+    """Whether the method is limited to a low price, as `StudyMethod` says."""
     note: str = ""
     """What a reader of the method's figures has to know."""
 
@@ -70,7 +70,7 @@ def crossfit(answers: AnswerMatrix, methods: Iterable[StudyMethod], *, seed: str
         score_Q, cost_Q = np.empty(len(answers.texts)), np.empty(len(answers.texts))
         for (part, held_out), fold in zip(parts, folds, strict=True):
             assert part is not None
-            score_Q[fold], cost_Q[fold] = part.score(held_out), part.cost(held_out)
+            score_Q[fold], cost_Q[fold] = part.figures(held_out)
         measured.append(
             MethodResult(method.name, score_Q, cost_Q, chosen, method.is_team, method.is_cost_capped)
         )

@@ -42,10 +42,8 @@ class FittedMethod:
     """What was chosen, in words."""
     planner: str
     """The planner's name, as `open_baseline` reads it."""
-    score: Callable[[AnswerMatrix], Floats]
-    """[Q]: the method's score on each question."""
-    cost: Callable[[AnswerMatrix], Floats]
-    """[Q]: the method's dollars on each question."""
+    figures: Callable[[AnswerMatrix], tuple[Floats, Floats]]
+    """[Q] each: the method's scores and dollars on the questions of these answers."""
     rounds: int = 1
     ratings: Ratings | None = None
     """The ratings that the planner reads. None if it reads none."""
@@ -121,24 +119,24 @@ def fitted_method(
             return FittedMethod(
                 label,
                 planner.name,
-                lambda other: committee_accuracy(other, members),
-                lambda other: committee_cost(other, members, early_stop=True),
+                lambda other: (
+                    committee_accuracy(other, members),
+                    committee_cost(other, members, early_stop=True),
+                ),
             )
         case Cascade():
             first, (then,) = _numbers(answers, planner.first), _numbers(answers, [planner.then])
             return FittedMethod(
                 label,
                 planner.name,
-                lambda other: cascade_figures(other, first, then)[0],
-                lambda other: cascade_figures(other, first, then)[1],
+                lambda other: cascade_figures(other, first, then),
                 rounds=Cascade.rounds,
             )
         case RatingRouter() if ratings is not None:
             return FittedMethod(
                 label,
                 planner.name,
-                lambda other: _routed(planner, ratings, other, other.score_QW),
-                lambda other: _routed(planner, ratings, other, other.cost_QW),
+                lambda other: _routed(planner, ratings, other),
                 ratings=ratings,
             )
         case Single():
@@ -146,11 +144,11 @@ def fitted_method(
     raise TypeError(f"{planner} is no planner of a study")
 
 
-def _routed(planner: RatingRouter, ratings: Ratings, answers: AnswerMatrix, table_QW: Floats) -> Floats:
-    """[Q]: the figures of the workers that the router chooses."""
+def _routed(planner: RatingRouter, ratings: Ratings, answers: AnswerMatrix) -> tuple[Floats, Floats]:
+    """[Q] each: the scores and dollars of the workers that the router chooses."""
     names = [planner.choose(_profiles(ratings, answers.workers, text)) for text in answers.texts]
-    scores: Floats = table_QW[np.arange(len(names)), list(_numbers(answers, names))]
-    return scores
+    chosen = np.arange(len(names)), list(_numbers(answers, names))
+    return answers.score_QW[chosen], answers.cost_QW[chosen]
 
 
 def _always(worker: int) -> Callable[[AnswerMatrix], FittedMethod]:
@@ -162,8 +160,7 @@ def _single(answers: AnswerMatrix, worker: int) -> FittedMethod:
     return FittedMethod(
         f"{name} alone",
         Single(name).name,
-        lambda other: other.score_QW[:, worker],
-        lambda other: other.cost_QW[:, worker],
+        lambda other: (other.score_QW[:, worker], other.cost_QW[:, worker]),
     )
 
 

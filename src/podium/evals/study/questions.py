@@ -49,7 +49,7 @@ class StudyQuestions:
     def table(self, folder: Path, team: TeamSettings, pool: Pool, concurrency: int = 16) -> QuestionTable:
         """The table of these questions for the workers of a pool. `folder` keeps the answers."""
         judged = self.judged_by != "agreement"
-        return QuestionTable(folder, team, pool, self.tasks, judged, concurrency=concurrency)
+        return QuestionTable(folder, team, pool, self.tasks, judged=judged, concurrency=concurrency)
 
     def with_judge(self, judge: PoolJudge) -> StudyQuestions:
         """These questions. If the right answer of a question is not known, `judge` judges its answers."""

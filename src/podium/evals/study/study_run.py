@@ -13,7 +13,7 @@ from pathlib import Path
 from podium.errors import UsageError
 from podium.evals.answering.progress import AskingProgress, ShowProgress
 from podium.evals.answering.question_table import open_run_dispatcher
-from podium.evals.study.answering import StudyAnswers, ask_workers
+from podium.evals.study.answers import StudyAnswers, ask_workers
 from podium.evals.study.conducting import ConductorStudy, why_no_conductor, with_conductor
 from podium.evals.study.crossfit import crossfit
 from podium.evals.study.decision import MARGIN, decide
@@ -154,21 +154,21 @@ class StudyRun:
             on_asked(asked)
             known = StudyAnswers.read(table, questions.judged_by, settings.repeats)
             conductors = ConductorStudy(table, known, dispatcher, str(settings.seed), on_progress)
-            conducted = await conductors.run(
+            conducted, left_out = await conductors.run(
                 count=expected.conductor_questions,
                 checkpoint=None if questions.judged_by == "agreement" else settings.conductor,
             )
             spent_usd = known.cost_usd if spend_limit is None else spend_limit.spent_usd
         answers = known.answers
         methods = methods_for(answers, teams=questions.judged_by != "agreement")
-        measured = [*crossfit(answers, methods, seed=str(settings.seed)), *conducted.measured]
+        measured = [*crossfit(answers, methods, seed=str(settings.seed)), *conducted]
         decision = decide(measured, margin=settings.margin)
         ratings = clustered_ratings(answers) if len(answers.workers) > 1 else None
         files = ServingFiles(self.run, team.workers_file, pool, ratings, settings.conductor)
         written = [files.write(TEAM, measured[decision.recommended])]
         if decision.cheaper not in (None, decision.recommended):
             written.append(files.write("cheaper", measured[decision.cheaper or 0]))
-        notes = (*questions.notes, *known.notes, expected.conductor_reason, *conducted.notes)
+        notes = (*questions.notes, *known.notes, expected.conductor_reason, *left_out)
         result = Study(
             **dict(decision),
             tasks=questions.name,

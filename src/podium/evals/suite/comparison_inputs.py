@@ -105,13 +105,9 @@ class ComparisonInputs:
         """The table with so many training questions and the same workers."""
         return replace(self, table=self.table.training(questions))
 
-    def led_by(self, entry: PlannerEntry, settings: SuiteSettings | None = None) -> TeamSettings:
-        """The team with the planner of an entry, and the limits of a suite."""
-        led = self.team.with_planner(entry, entry.conductor)
-        if settings is None:
-            return led
-        effective = {"max_steps": settings.max_steps, "early_stop": settings.early_stop}
-        return led.model_copy(update={"plan": led.plan.model_copy(update=effective)})
+    def led_by(self, entry: PlannerEntry) -> TeamSettings:
+        """The team with the planner of an entry."""
+        return self.team.with_planner(entry, entry.conductor)
 
     @asynccontextmanager
     async def open_team(
@@ -131,8 +127,11 @@ class ComparisonInputs:
         Raises:
             UsageError: the planner does not exist, or must not plan for this pool.
         """
+        led = self.team.with_planner(
+            entry, entry.conductor, max_steps=settings.max_steps, early_stop=settings.early_stop
+        )
         opened = Team.from_settings(
-            self.led_by(entry, settings),
+            led,
             self.pool,
             planner=learned,
             dispatcher=dispatcher or Dispatcher(),

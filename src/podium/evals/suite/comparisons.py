@@ -7,31 +7,26 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from podium.evals.answering.answer_files import AnswerFiles, without_garbage_collection
-from podium.evals.comparison import ORACLE, Comparison, ComparisonRow, comparison_row, with_adjusted_p_values
+from podium.evals.comparison import ORACLE, Comparison, comparison_row, with_adjusted_p_values
 from podium.evals.evaluation import Evaluation, accuracy, seed_of
 from podium.evals.look_log import describe_looks
-from podium.evals.suite.manifest import SeedAnswersFile, SuiteManifest, SuiteRow, SuiteTable
+from podium.evals.suite.manifest import SeedAnswersFile, SuiteManifest, SuiteTable
 from podium.evals.suite.plan_controls import MAX_SAMPLES
 from podium.evals.suite.suite_settings import PoolEntry
 from podium.rollout import Rollout
 
+COMPARISON = "comparison.json"
+"""The file with the comparison for programs, in the folder of a run with one table."""
+
 
 def evaluations_of(table: SuiteTable, results: AnswerFiles) -> dict[str, Evaluation]:
     """The evaluation of each row that has all of its answers, by label."""
-    lacking = unfinished(table, results)
     with without_garbage_collection():
         return {
             row.label: results.evaluation([file.key for file in row.files])
             for row in table.rows
-            if row.label not in lacking
+            if not any(results.missing(file.key, file.answers) for file in row.files)
         }
-
-
-def unfinished(table: SuiteTable, results: AnswerFiles) -> list[str]:
-    """The labels of the rows that lack answers."""
-    return [
-        row.label for row in table.rows if any(results.missing(file.key, file.answers) for file in row.files)
-    ]
 
 
 def comparison_of(
@@ -47,7 +42,13 @@ def comparison_of(
     first, rounds = next(iter(evaluations)), manifest.settings.budget.rounds
     taken = [len(rollout.trace.rounds) for of_row in evaluations.values() for rollout in of_row.rollouts]
     compared = [
-        _compared(rows[label], evaluation, None if label == first else evaluations[first])
+        comparison_row(
+            rows[label].kind,
+            label,
+            evaluation,
+            against=None if label == first else evaluations[first],
+            rules_out=rows[label].rules_out,
+        )
         for label, evaluation in evaluations.items()
     ]
     bound = oracle_of(
@@ -103,11 +104,6 @@ def oracle_of(singles: Mapping[str, Evaluation]) -> Evaluation | None:
 def _oracle_order(answer: Rollout) -> tuple[float, bool, float]:
     """What an oracle prefers: a right answer, then an answer without a verdict, then a cheap answer."""
     return answer.correct, answer.grade.failure is not None, -answer.trace.uncached_usd
-
-
-def _compared(shown: SuiteRow, evaluation: Evaluation, against: Evaluation | None) -> ComparisonRow:
-    compared = comparison_row(shown.kind, shown.label, evaluation, against=against)
-    return compared.model_copy(update={"rules_out": shown.rules_out})
 
 
 def _on_controls(table: SuiteTable, evaluations: Mapping[str, Evaluation]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from podium.evals.look_log import TEST
 from podium.evals.markup import SafeHtml, data_table, fragment, html_page, prose, table_row, tag
 from podium.evals.plan_tables import collapse_section, training_section
 from podium.evals.suite.cases import examples, failures, topologies, wins_and_losses
-from podium.evals.suite.comparisons import comparison_of, evaluations_of, unfinished
+from podium.evals.suite.comparisons import comparison_of, evaluations_of
 from podium.evals.suite.manifest import SUITE, SuiteManifest, SuiteTable
 from podium.files import replace_file
 from podium.rollout.run_folder import RunFolder
@@ -74,7 +74,7 @@ def write_report(runs: Sequence[Path]) -> Path:
 def _section(manifest: SuiteManifest, table: SuiteTable, results: AnswerFiles) -> SafeHtml:
     """The section of one task set and pool."""
     evaluations = evaluations_of(table, results)
-    lacking = unfinished(table, results)
+    lacking = [row.label for row in table.rows if row.label not in evaluations]
     if not evaluations:
         return tag("section", tag("h2", table.label), tag("p", "No row has all of its answers yet."))
     comparison = comparison_of(manifest, table, evaluations, results)

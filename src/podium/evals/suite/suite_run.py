@@ -6,7 +6,7 @@ what may run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from podium.calls import Dispatcher
@@ -47,10 +47,10 @@ async def run_suite(
     for jobs in (manifest.training_jobs, manifest.jobs):
         left = [job for job in jobs if any(results.unfinished(key, sizes[key]) for key in job.keys.values())]
         if processes > 1 and len(left) > 1:
-            groups = _that_share(left)
+            groups = _grouped(left, _predictions)
             await run_in_children(results, groups, min(processes, len(groups)))
         else:
-            for group in _asked_together(left):
+            for group in _grouped(left, _asked_together):
                 await run_jobs(group, shared)
     return results
 
@@ -61,22 +61,22 @@ def answers_left(manifest: SuiteManifest, run: Path) -> int:
     return sum(results.unfinished(key, answers) for key, answers in manifest.answers.items())
 
 
-def _asked_together(jobs: Iterable[SuiteJob]) -> list[list[SuiteJob]]:
-    """The jobs in groups. Single workers with the same questions are in one group, so that after a budget that ends
-    early all have answered the same questions."""
+def _grouped(jobs: Iterable[SuiteJob], shares: Callable[[SuiteJob], object | None]) -> list[list[SuiteJob]]:
+    """The jobs in groups of those that share something. None shares nothing."""
     groups: dict[object, list[SuiteJob]] = {}
     for number, job in enumerate(jobs):
-        together = job.worker and len(job.keys) == 1
-        groups.setdefault((job.table, job.seed) if together else number, []).append(job)
+        groups.setdefault(shares(job) or number, []).append(job)
     return list(groups.values())
 
 
-def _that_share(jobs: Iterable[SuiteJob]) -> list[list[SuiteJob]]:
-    """The jobs in groups. Routers that differ only in their price are in one group, so that one process predicts once
-    for all."""
-    groups: dict[object, list[SuiteJob]] = {}
-    for number, job in enumerate(jobs):
-        known = find_baseline(job.entry.planner)
-        method = job.entry.planner.split(":")[:2] if known and known[0].learns else number
-        groups.setdefault((job.table.label, job.seed, str(method)), []).append(job)
-    return list(groups.values())
+def _asked_together(job: SuiteJob) -> object | None:
+    """Single workers with the same questions are asked together, so that after a budget that ends early all have
+    answered the same questions."""
+    return (job.table, job.seed) if job.worker and len(job.keys) == 1 else None
+
+
+def _predictions(job: SuiteJob) -> object | None:
+    """Routers that differ only in their price run in one process, which predicts once for all."""
+    known = find_baseline(job.entry.planner)
+    learns = known is not None and known[0].learns
+    return (job.table.label, job.seed, *job.entry.planner.split(":")[:2]) if learns else None

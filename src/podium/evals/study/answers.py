@@ -48,10 +48,7 @@ async def ask_workers(
     tasks = table.questions
     twice = round(REPEATED * reached) if repeats == 1 < most_samples(table.pool) else 0
     # Questions with repeats come first, so that a budget that ends early still has first and second answers.
-    parts = [
-        (table.with_questions(tasks[:twice]), 2),
-        (table.with_questions(tasks[twice:]), repeats),
-    ]
+    parts = [table.with_questions(tasks[:twice], 2), table.with_questions(tasks[twice:], repeats)]
     if budget_usd is not None:
         limit = SpendLimit(budget_usd, name=f"this start's ${budget_usd:g}", way_out="raise the run's budget")
         dispatcher = dispatcher.with_spend_limits(limit)
