@@ -26,7 +26,8 @@ from podium.cli.team_options import Overrides
 from podium.errors import UsageError
 from podium.evals.study.candidates import CompositionRun
 from podium.evals.study.questions import load_study_questions, questions_of_traces
-from podium.evals.study.study_run import StudyRun, StudySettings
+from podium.evals.study.study_run import StudyRun
+from podium.evals.study.study_settings import StudySettings
 from podium.sqlite_files import check_is_file
 from podium.store import read_traces
 from podium.team.team_file import open_pool

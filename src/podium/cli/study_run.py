@@ -28,7 +28,8 @@ from podium.evals.study.questions import StudyQuestions
 from podium.evals.study.report import HTML, MARKDOWN
 from podium.evals.study.result import Study
 from podium.evals.study.sentences import headline, misjudged, summary
-from podium.evals.study.study_run import StudyRun, StudySettings
+from podium.evals.study.study_run import StudyRun
+from podium.evals.study.study_settings import StudySettings
 from podium.files import lock_folder
 
 

@@ -30,7 +30,7 @@ from podium.evals.rating import find_clusters
 from podium.evals.study.judging import PoolJudge
 from podium.evals.study.questions import StudyQuestions
 from podium.evals.study.serving_files import TEAM, write_workers
-from podium.evals.study.study_run import StudySettings
+from podium.evals.study.study_settings import StudySettings
 from podium.tasks import Task
 from podium.team.settings import TeamSettings
 from podium.types import FrozenModel

@@ -18,7 +18,7 @@ import numpy as np
 from podium.calls import Dispatcher
 from podium.conductor.checkpoint import checkpoint_folder
 from podium.conductor.settings import ConductorSettings
-from podium.errors import BudgetError, UsageError
+from podium.errors import BudgetError
 from podium.evals.answering.answer_files import answers_key
 from podium.evals.answering.progress import ShowProgress, accuracy_so_far
 from podium.evals.answering.question_table import QuestionTable, TablePlanner
@@ -34,7 +34,6 @@ from podium.team.opened_planner import checkpoint_of, open_planner
 from podium.team.settings import PlannerChoice, TeamSettings
 from podium.workers.pool import Pool
 from podium.workers.ratings import Ratings
-from podium.workers.replay import ReplayWorker
 from podium.workers.vote import VOTE, VoteWorker
 
 PLAIN = "Conductor"
@@ -64,26 +63,6 @@ class _Conductor:
         workers = [(worker.profile.name, worker.identity) for worker in self.table.pool]
         described = self.team.conductor.model_dump(mode="json"), files, workers, ratings
         return TablePlanner(answers_key(self.name, described), self.name, self.team)
-
-
-def with_conductor(team: TeamSettings) -> TeamSettings:
-    """The team with its Conductor as planner, whatever planner the team names."""
-    return team.with_planner(PlannerChoice())
-
-
-def why_no_conductor(team: TeamSettings, pool: Pool) -> str:
-    """Why no worker of the pool can plan for this study, in a sentence. Empty if one can."""
-    models = [worker for worker in pool if not worker.is_tool]
-    if all(isinstance(worker, ReplayWorker) for worker in models):
-        return (
-            "The Conductor is left out: all workers are recorded, and a recording has no answers to subtasks that a "
-            "plan writes."
-        )
-    try:
-        open_planner(with_conductor(team), pool, seed="study")
-    except UsageError as error:
-        return f"The Conductor is left out: {error}"
-    return ""
 
 
 @dataclass(frozen=True)

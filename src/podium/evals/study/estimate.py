@@ -10,11 +10,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from podium.errors import UsageError
 from podium.evals.study.decision import FEWEST
 from podium.evals.study.questions import StudyQuestions
+from podium.evals.study.study_settings import StudySettings
 from podium.executor.estimate import Range, StepEstimate, estimate_answer, estimate_plan
 from podium.executor.workload import Workload
 from podium.tasks import Task
+from podium.team.opened_planner import first_model, open_planner, pays_for_plans
+from podium.team.settings import PlannerChoice, TeamSettings
 from podium.types import ANSWER_WHOLE_QUESTION, Price, Usage
 from podium.workers.base import costly_workers
 from podium.workers.pool import Pool
@@ -29,6 +33,8 @@ _PLAN_TOKENS = 2000, 700
 """Assumed input and output tokens of a Conductor's plan."""
 _PLAN_STEPS = 3
 """Assumed steps of such a plan."""
+_CONDUCTORS = 2
+"""How many Conductors are really run: one without ratings, and one with ratings."""
 CONDUCTOR_SHARE = 0.3
 """The largest share of the budget for Conductors. The rest is for the workers' answers."""
 
@@ -69,26 +75,13 @@ class StudyEstimate:
 
 
 def estimate_study(
-    pool: Pool,
-    questions: StudyQuestions,
-    *,
-    repeats: int,
-    judge: str | None,
-    conductors: int,
-    conductor_price: Price,
-    no_conductor: str = "",
-    budget_usd: float | None,
-    concurrency: int,
-    pays_for_plans: bool = False,
+    team: TeamSettings, pool: Pool, questions: StudyQuestions, settings: StudySettings
 ) -> StudyEstimate:
-    """What a study of these questions would cost.
-
-    Args:
-        repeats: answers of each worker to each question. If it is 1, a fifth of the questions is repeated.
-        conductors: how many Conductors would be run.
-        no_conductor: why no Conductor can be run. Empty if they can.
-        pays_for_plans: whether the model that conducts costs money.
-    """
+    """What a study of these questions would cost."""
+    repeats, concurrency, budget_usd = settings.repeats, settings.concurrency, team.budget.run_usd
+    judge = settings.judge if questions.judges else None
+    conductor_price = _conductor_price(team, pool)
+    no_conductor = _no_conductor(team, pool, questions, settings)
     shown, numbers = questions.tasks[:_SAMPLED], [pool.names.index(name) for name in pool.answering]
     answering = Workload.of([_alone(pool, number, task) for task in shown for number in numbers], pool)
     twice = REPEATED if repeats == 1 and most_samples(pool) > 1 else 0.0
@@ -101,7 +94,7 @@ def estimate_study(
     plans = [_conducted(pool, numbers, first, task) for task in shown for first in range(len(numbers))]
     conducting = Workload.of(plans, pool)
     plan_usd = conductor_price.cost(Usage(input_tokens=_PLAN_TOKENS[0], output_tokens=_PLAN_TOKENS[1]))
-    conducted_usd = conductors * (plan_usd + conducting.cost_usd.likely)
+    conducted_usd = _CONDUCTORS * (plan_usd + conducting.cost_usd.likely)
     count, reason = 0, no_conductor
     if not no_conductor:
         count, reason = _conductor_questions(
@@ -113,21 +106,25 @@ def estimate_study(
         reached = min(reached, int(left / question_usd.likely))
     asked = reached * answers * (1 + judged)
     # Each plan takes about as long as an answer.
-    planned = count * conductors * (conducting.total_s + answering.total_s) / concurrency
+    planned = count * _CONDUCTORS * (conducting.total_s + answering.total_s) / concurrency
     seconds = answering.seconds(asked, concurrency=concurrency) + planned if answering.is_timed else None
     real = [worker for worker in costly_workers(pool) if not worker.profile.price.is_declared_free]
-    pays_for_plans = pays_for_plans and not no_conductor and not conductor_price.is_declared_free
+    plans_paid = (
+        not no_conductor
+        and not conductor_price.is_declared_free
+        and pays_for_plans(_with_conductor(team), pool)
+    )
     return StudyEstimate(
         questions=len(questions.tasks),
         reached=reached,
         calls=round(asked),
         cost_usd=question_usd.times(reached),
         conductor_questions=count,
-        conductors=conductors if count else 0,
+        conductors=_CONDUCTORS if count else 0,
         conductor_usd=count * conducted_usd,
         conductor_reason=reason,
         seconds=seconds,
-        paid=bool(real) or pays_for_plans,
+        paid=bool(real) or plans_paid,
         workers_paid=bool(real),
         unpriced=tuple(worker.profile.name for worker in real if not worker.profile.price.is_known),
     )
@@ -155,6 +152,38 @@ def _conductor_questions(
             "include it."
         )
     return count, ""
+
+
+def _conductor_price(team: TeamSettings, pool: Pool) -> Price:
+    """The price of the team's Conductor. A checkpoint costs nothing."""
+    table = team.conductor
+    if table.checkpoint is not None:
+        return Price()
+    if table.base_url is not None:
+        return table.price or Price()
+    worker = first_model(pool) if table.worker is None else pool.named(table.worker)
+    return Price() if worker is None else worker.profile.price
+
+
+def _with_conductor(team: TeamSettings) -> TeamSettings:
+    """The team with its Conductor as planner, whatever planner the team names."""
+    return team.with_planner(PlannerChoice())
+
+
+def _no_conductor(team: TeamSettings, pool: Pool, questions: StudyQuestions, settings: StudySettings) -> str:
+    """Why no Conductor is measured, in a sentence. Empty if one is measured."""
+    if questions.judged_by == "agreement" and settings.judge is None:
+        return "The Conductor is left out: agreement between workers cannot judge what it makes of them."
+    if all(isinstance(worker, ReplayWorker) for worker in pool if not worker.is_tool):
+        return (
+            "The Conductor is left out: all workers are recorded, and a recording has no answers to subtasks that a "
+            "plan writes."
+        )
+    try:
+        open_planner(_with_conductor(team), pool, seed="study")
+    except UsageError as error:
+        return f"The Conductor is left out: {error}"
+    return ""
 
 
 def _alone(pool: Pool, worker: int, task: Task) -> tuple[StepEstimate, ...]:

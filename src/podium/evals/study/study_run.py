@@ -14,9 +14,9 @@ from podium.errors import UsageError
 from podium.evals.answering.progress import AskingProgress, ShowProgress
 from podium.evals.answering.question_table import open_run_dispatcher
 from podium.evals.study.answers import StudyAnswers, ask_workers
-from podium.evals.study.conducting import ConductorStudy, why_no_conductor, with_conductor
+from podium.evals.study.conducting import ConductorStudy
 from podium.evals.study.crossfit import crossfit
-from podium.evals.study.decision import MARGIN, decide
+from podium.evals.study.decision import decide
 from podium.evals.study.estimate import StudyEstimate, estimate_study, most_samples
 from podium.evals.study.judging import PoolJudge
 from podium.evals.study.methods import clustered_ratings, methods_for
@@ -24,48 +24,14 @@ from podium.evals.study.questions import StudyQuestions
 from podium.evals.study.report import write_report
 from podium.evals.study.result import RESULT, Bounds, Study
 from podium.evals.study.serving_files import TEAM, ServingFiles
+from podium.evals.study.study_settings import StudySettings
 from podium.rollout.run_folder import RunFolder
-from podium.team.opened_planner import first_model, pays_for_plans
 from podium.team.settings import TeamSettings
-from podium.types import Price
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
 
 _CHANGEABLE = ("questions", "share", "margin", "conductor")
 """Settings that may differ when a study is resumed, since its answers stay valid."""
-_CONDUCTORS = 2
-"""How many Conductors are really run: one without ratings, and one with ratings."""
-
-
-@dataclass(frozen=True)
-class StudySettings:
-    """How a study is made."""
-
-    repeats: int = 1
-    """Answers of each worker to each question. With 1, a fifth of the questions is asked twice."""
-    judge: str | None = None
-    """The worker of the pool that judges answers to questions without a known right answer."""
-    conductor: str | None = None
-    """The checkpoint of a trained Conductor that reads ratings. At the end it plans every question."""
-    margin: float = MARGIN
-    """How much accuracy a cheaper method may lose and still count as good, from 0 to 1."""
-    concurrency: int = 16
-    """The most calls at once."""
-    seed: int = 0
-    """Seeds the choice of questions and the division into folds."""
-
-    def check(self) -> None:
-        """Check the numbers.
-
-        Raises:
-            UsageError: a study cannot use one of the numbers.
-        """
-        if self.repeats < 1 or self.concurrency < 1:
-            raise UsageError(
-                f"--repeats {self.repeats}, --concurrency {self.concurrency}: give at least 1 of each."
-            )
-        if not 0 <= self.margin < 1:
-            raise UsageError(f"--margin {self.margin:g}: give a share from 0 to 1, such as 0.02.")
 
 
 @dataclass(frozen=True)
@@ -87,20 +53,8 @@ class StudyRun:
         Raises:
             UsageError: the study cannot be made.
         """
-        settings, pool = self.settings, self.pool
         self._check_names()
-        return estimate_study(
-            pool,
-            self.questions,
-            repeats=settings.repeats,
-            judge=settings.judge if self.questions.judges else None,
-            conductors=_CONDUCTORS,
-            conductor_price=self._conductor_price(),
-            no_conductor=self._no_conductor(),
-            budget_usd=self.team.budget.run_usd,
-            concurrency=settings.concurrency,
-            pays_for_plans=pays_for_plans(with_conductor(self.team), pool),
-        )
+        return estimate_study(self.team, self.pool, self.questions, self.settings)
 
     def open_folder(self, made_of: Mapping[str, object]) -> None:
         """Make the folder, or continue the study in it.
@@ -208,19 +162,3 @@ class StudyRun:
                 f"Worker {odd!r} cannot be studied by this name: planners such as committee:A+2xB and cascade:A+B>C "
                 "are named by their workers. Rename it in the pool file."
             )
-
-    def _conductor_price(self) -> Price:
-        """The price of the team's Conductor. A checkpoint costs nothing."""
-        table = self.team.conductor
-        if table.checkpoint is not None:
-            return Price()
-        if table.base_url is not None:
-            return table.price or Price()
-        worker = first_model(self.pool) if table.worker is None else self.pool.named(table.worker)
-        return Price() if worker is None else worker.profile.price
-
-    def _no_conductor(self) -> str:
-        """Why no Conductor is measured. Empty if one is measured."""
-        if self.questions.judged_by == "agreement" and self.settings.judge is None:
-            return "The Conductor is left out: agreement between workers cannot judge what it makes of them."
-        return why_no_conductor(self.team, self.pool)
