@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -19,7 +20,7 @@ from podium.errors import WorkerError
 from podium.evals.answering.progress import AskingProgress
 from podium.evals.answering.question_table import QuestionTable, ask_each_alone
 from podium.evals.evaluation import rollout_seed
-from podium.evals.recorder import StartLimit, bare_tasks, write_recording
+from podium.evals.recorder import QuestionsToRecord, RecordingRun, StartLimit, bare_tasks
 from podium.planners import Single
 from podium.recordings import RecordedResponse, Recording, RecordingHeader
 from podium.rollout import run_rollout
@@ -73,9 +74,12 @@ async def ask(
 
 
 def written(table: QuestionTable, out: Path, repeats: int = 1) -> RecordingHeader:
-    return write_recording(
-        out, replace(table, repeats=repeats), split_of=lambda task: "test", name="r", source="", left_out=()
-    )
+    """The recording of a copy of a table's answers."""
+    split_of = {task.id: "test" for task in table.questions}
+    questions = QuestionsToRecord(tuple(table.questions), split_of, sets=(), left_out=(), warnings=())
+    run = RecordingRun(out, table.team, table.pool, questions, repeats)
+    copytree(table.folder, run.folder)
+    return run.write("r", missing=0)
 
 
 def calls(budget: int | None = None, seconds: float | None = None) -> Dispatcher:

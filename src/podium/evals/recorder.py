@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -245,17 +245,28 @@ class RecordingRun:
             UsageError: there is no answer.
             StoreError: the disk is full or not writable. A recording that was there stays.
         """
-        header = write_recording(
-            self.out,
-            self._table,
-            split_of=self.questions.split_of.__getitem__,
-            name=name,
-            source=f"recorded from live workers; tasks: {', '.join(self.questions.sets)}",
-            left_out=[
-                *self.questions.left_out,
-                *([f"responses that are still missing ({missing})"] if missing else []),
-            ],
-        )
+        table, split_of = self._table, self.questions.split_of
+        recorded = {task.id: _question(task, split_of[task.id]) for task in table.questions}
+        lacking = [f"responses that are still missing ({missing})"] if missing else []
+        with RecordingWriter() as writer:
+            for worker in self.pool.answering:
+                for (task_id, sample), answer in table.kept_answers(table.alone(worker).key).items():
+                    response = _response(worker, answer)
+                    if response is not None and sample < self.repeats:
+                        writer.add_question(recorded[task_id])
+                        writer.add(task_id, response)
+            header = writer.write(
+                self.out,
+                name=name,
+                source=f"recorded from live workers; tasks: {', '.join(self.questions.sets)}",
+                left_out=[*self.questions.left_out, *lacking],
+                known={
+                    profile.name: RecordedWorker(
+                        name=profile.name, description=profile.description, price=profile.price
+                    )
+                    for profile in self.pool.profiles
+                },
+            )
         if not missing:
             shutil.rmtree(self.folder)
         return header
@@ -273,47 +284,6 @@ def bare_tasks(tasks: Iterable[Task]) -> tuple[list[Task], tuple[str, ...]]:
         else:
             bare.append(task)
     return bare, tuple(f"{reason} ({count})" for reason, count in left_out.items())
-
-
-def write_recording(
-    out: Path,
-    table: QuestionTable,
-    *,
-    split_of: Callable[[str], str],
-    name: str,
-    source: str,
-    left_out: Sequence[str],
-) -> RecordingHeader:
-    """Write a recording of the answers in a table's files.
-
-    Args:
-        split_of: the split of a question, by its id.
-        left_out: sentences about what is not in the table.
-
-    Raises:
-        UsageError: there is no answer.
-        StoreError: the disk is full or not writable. A recording that was there stays.
-    """
-    questions = {task.id: _question(task, split_of(task.id)) for task in table.questions}
-    with RecordingWriter() as writer:
-        for worker in table.pool.answering:
-            for (task_id, sample), answer in table.kept_answers(table.alone(worker).key).items():
-                response = _response(worker, answer)
-                if response is not None and sample < table.repeats:
-                    writer.add_question(questions[task_id])
-                    writer.add(task_id, response)
-        return writer.write(
-            out,
-            name=name,
-            source=source,
-            left_out=left_out,
-            known={
-                profile.name: RecordedWorker(
-                    name=profile.name, description=profile.description, price=profile.price
-                )
-                for profile in table.pool.profiles
-            },
-        )
 
 
 def _question(task: Task, split: str) -> RecordedQuestion:
