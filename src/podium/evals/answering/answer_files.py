@@ -78,12 +78,22 @@ class AnswerFiles:
         return tuple(path.read_text(encoding="utf-8").split("\n")[:-1]) if path.is_file() else ()
 
     def answers(self, key: str) -> Mapping[tuple[str, int], Rollout]:
-        """The answers of a file by task and repeat.
+        """The answers of a file by task and repeat. They are sorted, so that the order of the lines does not count.
 
         Raises:
             RunMismatchError: a line is damaged.
         """
-        return parse_answers(self.lines(key), str(self._path(key)))
+        answers = {}
+        for number, line in enumerate(self.lines(key), 1):
+            try:
+                answer = Rollout.model_validate_json(line)
+            except ValidationError:
+                raise RunMismatchError(
+                    f"{self._path(key)}, line {number}: this is no graded answer; restore the file, or delete it to "
+                    "have its questions answered again."
+                ) from None
+            answers[answer.task, answer.repeat] = answer
+        return dict(sorted(answers.items()))
 
     def missing(self, key: str, answers: int) -> int:
         """How many answers a file lacks. `answers` is the number of answers in the complete file."""
@@ -146,25 +156,6 @@ def without_garbage_collection() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-def parse_answers(lines: Iterable[str], source: str) -> Mapping[tuple[str, int], Rollout]:
-    """The answers of some lines by task and repeat. They are sorted, so that the order of the lines does not count.
-
-    Raises:
-        RunMismatchError: a line is damaged.
-    """
-    answers = {}
-    for number, line in enumerate(lines, 1):
-        try:
-            answer = Rollout.model_validate_json(line)
-        except ValidationError:
-            raise RunMismatchError(
-                f"{source}, line {number}: this is no graded answer; restore the file, or delete it to have its "
-                "questions answered again."
-            ) from None
-        answers[answer.task, answer.repeat] = answer
-    return dict(sorted(answers.items()))
 
 
 def answer_matrix(answers_of: Mapping[str, Sequence[Sequence[Rollout]]]) -> AnswerMatrix:
