@@ -57,8 +57,6 @@ def table_notes(comparison: Comparison) -> Iterator[str]:
             "repeated questions a permutation test that keeps a question's repeats together), adjusted by Holm's "
             f"method for the {_counted(tested, 'row')} that {'has' if tested == 1 else 'have'} one."
         )
-    elif any(row.p_value is not None for row in comparison.rows):
-        yield "p: McNemar's mid-p test of the same difference, not corrected for the number of rows."
     yield from comparison.notes
     for row in comparison.rows:
         if row.validity < 1:
@@ -160,7 +158,7 @@ def percent(share: float) -> str:
 def _ahead(row: ComparisonRow) -> str:
     if row.difference is None:
         return ""
-    p = row.p_value if row.adjusted_p is None else row.adjusted_p
+    p = row.adjusted_p
     tested = "" if p is None else f", p {p:.2g}" if p >= _SMALLEST_P else f", p < {_SMALLEST_P}"
     return f"{points(row.difference.mean)} {format_interval(row.difference)}{tested}"
 

@@ -329,13 +329,10 @@ async def evaluate_together(jobs: Sequence[EvaluationJob], *, concurrency: int) 
     return tuple(job.evaluation for job in jobs)
 
 
-async def evaluate_in_turns(jobs: Sequence[EvaluationJob], *, concurrency: int, alternate: bool) -> None:
-    """Evaluate several workers alone, or one planner, so that each machine loads its models seldom.
-
-    Args:
-        alternate: whether all are asked question by question, as `evaluate_together` asks them, so that a budget that
-            ends early leaves all with the same questions. If not, models that share a machine are asked one after the
-            other.
+async def evaluate_in_turns(jobs: Sequence[EvaluationJob], *, concurrency: int) -> None:
+    """Evaluate several workers alone, or one planner, question by question, as `evaluate_together` does. But if there
+    is no budget, models that share a machine are asked one after the other, so that the machine need not load them
+    again.
 
     Raises:
         UsageError, BudgetError: see `evaluate`.
@@ -344,12 +341,13 @@ async def evaluate_in_turns(jobs: Sequence[EvaluationJob], *, concurrency: int, 
     known: defaultdict[str, list[str]] = defaultdict(list)
     for job in jobs:
         turn, planner = 0, job.runner.planner
-        worker = job.runner.pool.named(planner.worker) if isinstance(planner, Single) else None
-        if worker is not None and worker.limits.host is not None and not alternate:
-            models = known[worker.limits.host]
-            if model_of(worker) not in models:
-                models.append(model_of(worker))
-            turn = models.index(model_of(worker)) // worker.limits.loaded_at_once
+        if isinstance(planner, Single) and not job.runner.dispatcher.has_budget:
+            worker = job.runner.pool.named(planner.worker)
+            if worker.limits.host is not None:
+                models = known[worker.limits.host]
+                if model_of(worker) not in models:
+                    models.append(model_of(worker))
+                turn = models.index(model_of(worker)) // worker.limits.loaded_at_once
         turns[turn].append(job)
     for turn in sorted(turns):
         await evaluate_together(turns[turn], concurrency=concurrency)

@@ -132,7 +132,7 @@ class QuestionTable:
                         on_rollout=partial(files.add, planner.key, planner.label),
                     )
                 )
-            await evaluate_in_turns(jobs, concurrency=self.concurrency, alternate=dispatcher.has_budget)
+            await evaluate_in_turns(jobs, concurrency=self.concurrency)
 
     def _pool_of(self, alone: str | None, task: Task) -> Pool:
         pool = self.pool if self.rated is None else self.rated(task)

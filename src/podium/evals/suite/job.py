@@ -78,9 +78,8 @@ async def run_jobs(jobs: Sequence[SuiteJob], shared: SharedByJobs) -> None:
         if len(runs) == 1:
             await runs[0].run()
         else:
-            limited = shared.dispatcher is not None and shared.dispatcher.has_budget
             own = [run.evaluation(run.job.keys[""], run.planner) for run in runs]
-            await evaluate_in_turns(own, concurrency=jobs[0].settings.concurrency, alternate=limited)
+            await evaluate_in_turns(own, concurrency=jobs[0].settings.concurrency)
 
 
 def _bound_order(answer: Rollout) -> tuple[bool, bool, float, float]:

@@ -70,10 +70,11 @@ class TableSettings(FrozenModel):
             entry: the planner of this seed.
             files: the fingerprints of all files on which the answers depend.
         """
+        drawn_by = () if self.tasks.seed is None else (self.tasks.seed,)
         described = {
             "settings": settings.model_dump(mode="json", include=_SHARED),
             "training": settings.training,
-            "tasks": [self.tasks.name, self.split, self.questions, *self._drawn_by],
+            "tasks": [self.tasks.name, self.split, self.questions, *drawn_by],
             "pool": self.pool.name,
             "planner": entry.model_dump(mode="json", exclude=_UNKEYED),
             "control": control,
@@ -84,10 +85,6 @@ class TableSettings(FrozenModel):
         unlabelled = entry.model_copy(update={"label": ""})
         name = "-".join(filter(None, (unlabelled.row, control, f"seed {seed}")))
         return answers_key(name, described)
-
-    @property
-    def _drawn_by(self) -> tuple[int, ...]:
-        return () if self.tasks.seed is None else (self.tasks.seed,)
 
 
 def tables_of(settings: SuiteSettings) -> Iterator[TableSettings]:
