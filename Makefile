@@ -88,7 +88,7 @@ check: setup-dev
 # has whole files, in the order of the folders: what the last ones hold is short. Each collects all tests of its run, so
 # what loads torch is a run of one process.
 FRONT := tests/server tests/cli tests/inspect_provider tests/library tests/faults tests/calls tests/team testing/tests
-TORCH := tests/conductor tests/train tests/security/test_checkpoint_code.py tests/test_configs.py
+TRAINING := tests/conductor tests/train tests/security/test_checkpoint_code.py tests/test_configs.py
 RUN := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 12 --durations-min 4
 
 test: setup-dev
@@ -98,10 +98,10 @@ test-front: setup-dev
 	$(RUN) $(FRONT)
 
 test-torch: setup-dev
-	$(RUN) -n 0 $(TORCH)
+	$(RUN) -n 0 $(TRAINING)
 
 test-rest: setup-dev
-	$(RUN) $(addprefix --ignore ,$(FRONT) $(TORCH)) tests
+	$(RUN) $(addprefix --ignore ,$(FRONT) $(TRAINING)) tests
 
 # The small workers, the warm start and small policies in NumPy.
 test-lab: setup-dev
