@@ -34,10 +34,11 @@ from urllib.request import Request, urlopen
 from rows import Row, differing, report
 from sums import QUESTIONS
 
-from podium.calls import Dispatcher, Ledger
+from podium.calls import Dispatcher
 from podium.conductor import PromptSettings
 from podium.conductor.planner import Conductor
 from podium.conductor.policy import Completion, Sampling, WorkerPolicy
+from podium.planner import PlanCalls
 from podium.team.runner import Runner
 from podium.team.team_file import open_pool
 from podium.trace import Trace
@@ -92,9 +93,9 @@ class FixedPolicy:
     plan_format: None = None
 
     async def complete(
-        self, messages: tuple[Message, ...], sampling: Sampling, ledger: Ledger | None = None
+        self, messages: tuple[Message, ...], sampling: Sampling, calls: PlanCalls | None = None
     ) -> Completion:
-        read = await self.policy.complete(messages, replace(sampling, max_tokens=1, constraints=None), ledger)
+        read = await self.policy.complete(messages, replace(sampling, max_tokens=1, constraints=None), calls)
         written = render(self.plans.pop(0), "structured", names=(*PROFILES,), thought="Both.")
         return replace(read, text=written, truncated=False)
 
