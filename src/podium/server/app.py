@@ -25,7 +25,7 @@ from podium.server.openai import (
     responses,
     stored_responses,
 )
-from podium.server.path_normalizer import PathNormalizer
+from podium.server.routing import PathNormalizer
 from podium.server.service import Service
 
 _EXPOSED_HEADERS = (

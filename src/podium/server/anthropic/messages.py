@@ -18,13 +18,14 @@ from podium.server.requests import (
     parse_body,
     streamed_reply,
 )
+from podium.server.routing import QuestionRoute
 from podium.server.service import Service
 from podium.types import sent_tokens
 
 
 def routes(service: Service) -> APIRouter:
     """POST /v1/messages and /v1/messages/count_tokens, HEAD /."""
-    router = APIRouter()
+    router = APIRouter(route_class=QuestionRoute)
 
     @router.head("/", include_in_schema=False)
     async def there() -> Response:

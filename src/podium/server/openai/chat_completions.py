@@ -28,6 +28,7 @@ from podium.server.requests import (
     parse_body,
     streamed_reply,
 )
+from podium.server.routing import QuestionRoute
 from podium.server.served_answers import ServedAnswer, combine_details
 from podium.server.service import Service
 from podium.server.streaming import DONE, sse_event
@@ -38,7 +39,7 @@ from podium.workers.chat.tool_calls import CALL_STATE_KEYS
 
 def routes(service: Service) -> APIRouter:
     """POST /v1/chat/completions."""
-    router = APIRouter()
+    router = APIRouter(route_class=QuestionRoute)
 
     @router.post(
         "/v1/chat/completions",

@@ -24,6 +24,7 @@ from podium.server.requests import (
     parse_body,
     streamed_reply,
 )
+from podium.server.routing import QuestionRoute
 from podium.server.service import Service
 
 _STREAMED_SHARE = 0.95
@@ -33,7 +34,7 @@ continues with GET."""
 
 def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
     """POST /v1/responses; `background` makes the responses in the background."""
-    router = APIRouter()
+    router = APIRouter(route_class=QuestionRoute)
 
     @router.post(
         "/v1/responses",
