@@ -90,7 +90,7 @@ def test_a_long_question_is_found_by_a_run_of_its_words() -> None:
     short = " ".join(asked[10 : 9 + NGRAM_WORDS])
     assert met([" ".join(asked)], [short]) == []
     (found,) = met([" ".join(asked)], [short, inside])
-    assert (found.place, found.where, found.is_equal) == (0, "row 1", False)
+    assert (found.index, found.location, found.is_equal) == (0, "row 1", False)
     assert found.shared == pytest.approx(1 / (40 - NGRAM_WORDS + 1))
 
 
@@ -98,7 +98,7 @@ def test_runs_of_several_texts_are_added_up_and_the_largest_is_named() -> None:
     asked = some_words("asked", 3 * NGRAM_WORDS)
     first, most = " ".join(asked[:NGRAM_WORDS]), " ".join(asked[NGRAM_WORDS : 3 * NGRAM_WORDS])
     (found,) = met([" ".join(asked)], [first, most, first])
-    assert found.where == "row 1"
+    assert found.location == "row 1"
     runs = 2 * NGRAM_WORDS + 1
     assert found.shared == pytest.approx((1 + NGRAM_WORDS + 1) / runs)
 
@@ -106,7 +106,7 @@ def test_runs_of_several_texts_are_added_up_and_the_largest_is_named() -> None:
 def test_a_whole_question_is_named_before_a_longer_part() -> None:
     asked = " ".join(some_words("asked", 20))
     (found,) = met([asked], [f"{asked} and more", asked])
-    assert (found.where, found.is_equal, found.shared) == ("row 1", True, 1.0)
+    assert (found.location, found.is_equal, found.shared) == ("row 1", True, 1.0)
 
 
 def test_overlap_constants_match_the_documentation() -> None:
@@ -129,7 +129,7 @@ def test_a_prompt_that_all_questions_share_is_no_overlap() -> None:
     others = [f"{' '.join(some_words(f'other/{number}', 20))} {prompt}" for number in range(5)]
     assert met(asked, others) == []
     (found,) = met(asked, [*others, asked[3]])
-    assert (found.place, found.where, found.is_equal, found.shared) == (3, "row 5", True, 1.0)
+    assert (found.index, found.location, found.is_equal, found.shared) == (3, "row 5", True, 1.0)
 
 
 def test_overlap_counts_a_passage_shared_by_a_small_part_of_all_questions() -> None:
@@ -149,7 +149,7 @@ def test_overlap_counts_a_passage_shared_by_few_questions() -> None:
 def test_overlaps_are_sorted_by_shared_text() -> None:
     asked = [" ".join(some_words(number, 30)) for number in range(4)]
     others = [asked[0][:120], asked[1], asked[3][:200]]
-    assert [found.place for found in met(asked, others)] == [1, 3, 0]
+    assert [found.index for found in met(asked, others)] == [1, 3, 0]
 
 
 def test_overlap_of_empty_lists_is_empty() -> None:
@@ -161,14 +161,14 @@ def test_overlap_of_empty_lists_is_empty() -> None:
 @given(st.data())
 def test_overlap_finds_part_of_a_question_inside_any_text(data: st.DataObject) -> None:
     asked = [some_words(f"asked/{number}", 25) for number in range(5)]
-    place = data.draw(st.integers(0, 4))
+    index = data.draw(st.integers(0, 4))
     start = data.draw(st.integers(0, 25 - NGRAM_WORDS))
     around = data.draw(st.lists(st.text(LETTERS + " .,!", max_size=20), min_size=2, max_size=2))
-    part = data.draw(st.sampled_from([" ", "  ", "\n", ", "])).join(asked[place][start : start + NGRAM_WORDS])
+    part = data.draw(st.sampled_from([" ", "  ", "\n", ", "])).join(asked[index][start : start + NGRAM_WORDS])
     found = met(
         [" ".join(one) for one in asked], ["nothing of it", f"{around[0]} {part.upper()} {around[1]}"]
     )
-    assert [(one.place, one.where) for one in found] == [(place, "row 1")]
+    assert [(one.index, one.location) for one in found] == [(index, "row 1")]
 
 
 @pytest.mark.parametrize(

@@ -217,13 +217,13 @@ def pareto_chart(all_rows: Sequence[CostRow]) -> SafeHtml:
         return math.log10(row.cost_usd) if row.cost_usd > 0 else free, row.accuracy.mean
 
     line = pareto_front(rows)
-    places = [(row, scale.x(point(row)[0]), scale.y(point(row)[1])) for row in rows]
+    dots = [(row, scale.x(point(row)[0]), scale.y(point(row)[1])) for row in rows]
     return tag(
         "svg",
         scale.axes(ticks, lambda share: f"{share:.0%}", below),
         scale.line(map(point, line), class_="mean"),
-        (_dot(row, x, y, colour(kinds.index(row.kind))) for row, x, y in places),
-        (_name(row, x, y) for row, x, y in places if row in line or row.kind == "conductor"),
+        (_dot(row, x, y, colour(kinds.index(row.kind))) for row, x, y in dots),
+        (_name(row, x, y) for row, x, y in dots if row in line or row.kind == "conductor"),
         viewBox=f"0 0 {_WIDE} {_TALL}",
         role="img",
     )

@@ -42,8 +42,8 @@ def table_cells(comparison: Comparison) -> list[tuple[str, ...]]:
         "seconds": not comparison.is_timed,
     }
     lines[0] = tuple(heading.replace("Conductor", comparison.reference) for heading in HEADINGS)
-    columns = [place for place, heading in enumerate(HEADINGS) if not left_out.get(heading)]
-    return [tuple(line[place] for place in columns) for line in lines]
+    columns = [index for index, heading in enumerate(HEADINGS) if not left_out.get(heading)]
+    return [tuple(line[index] for index in columns) for line in lines]
 
 
 def table_notes(comparison: Comparison) -> Iterator[str]:

@@ -219,8 +219,8 @@ class EvaluationJob:
     def __post_init__(self) -> None:
         if not self.tasks:
             raise UsageError("There are no tasks to evaluate on: give at least one.")
-        places = ((task.id, repeat) for repeat in range(self.repeats) for task in self.tasks)
-        self.rollouts = {place: self._final(self.kept.get(place)) for place in places}
+        slots = ((task.id, repeat) for repeat in range(self.repeats) for task in self.tasks)
+        self.rollouts = {slot: self._final(self.kept.get(slot)) for slot in slots}
         """The rollouts by task id and repeat. A rollout that is still missing, or has no verdict yet, is None."""
 
     def _final(self, rollout: Rollout | None) -> Rollout | None:
@@ -257,10 +257,10 @@ class EvaluationJob:
             yield RolloutJob(self._runners[task.id], task, seed, repeat, self._finish, ungraded)
 
     def _finish(self, rollout: Rollout) -> None:
-        place = rollout.task, rollout.repeat
-        self.rollouts[place] = rollout
+        slot = rollout.task, rollout.repeat
+        self.rollouts[slot] = rollout
         _teach(self.learner, rollout)
-        if self.on_rollout and rollout != self.kept.get(place):
+        if self.on_rollout and rollout != self.kept.get(slot):
             self.on_rollout(rollout)
 
     @property

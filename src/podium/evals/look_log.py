@@ -92,7 +92,7 @@ class LookLog:
 
 def describe_looks(looks: tuple[SplitLook, ...], config: str) -> str:
     """A sentence for a table: how often its split was looked at, including the present look, and for what purposes."""
-    number = max(place for place, look in enumerate(looks, 1) if look.config == config)
+    number = max(count for count, look in enumerate(looks, 1) if look.config == config)
     this = looks[number - 1]
     sentence = f"Look {number} at the {this.split} split of {Path(this.tasks).name}"
     if this.note:

@@ -186,9 +186,9 @@ class VoterPrices:
     @classmethod
     def of_pool(cls, pool: Pool, workers: Sequence[str], questions: Sequence[str]) -> VoterPrices:
         """The prices that the profiles of a pool's workers, given by name, state for each question."""
-        at = [pool.names.index(worker) for worker in workers]
+        indices = [pool.names.index(worker) for worker in workers]
         profiles_Q = map(pool.profiles_for, questions)
-        return cls.from_profiles([[profiles[place] for place in at] for profiles in profiles_Q])
+        return cls.from_profiles([[profiles[index] for index in indices] for profiles in profiles_Q])
 
     def vote_prices(self, members: Members) -> Floats:
         """[Q, W]: the prices that one vote uses. They are measured prices, or listed prices if a member was not

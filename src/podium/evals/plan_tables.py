@@ -59,7 +59,7 @@ def training_section(metrics: Sequence[Mapping[str, Any]]) -> SafeHtml:
     Args:
         metrics: a row of metrics for each iteration.
     """
-    numbered = [(float(row.get("iteration", place)), row) for place, row in enumerate(metrics)]
+    numbered = [(float(row.get("iteration", index)), row) for index, row in enumerate(metrics)]
     figures = []
     for key, caption, show, minimum in CURVES:
         points = [(at, float(row[key])) for at, row in numbered if isinstance(row.get(key), int | float)]
@@ -70,7 +70,7 @@ def training_section(metrics: Sequence[Mapping[str, Any]]) -> SafeHtml:
     used = [(at, row["workers"]) for at, row in numbered if row.get("workers")]
     names = sorted({name for _, points in used for name in points})
     legend = (
-        tag("li", tag("i", style=f"background:{colour(place)}"), name) for place, name in enumerate(names)
+        tag("li", tag("i", style=f"background:{colour(index)}"), name) for index, name in enumerate(names)
     )
     return fragment(
         tag("h2", f"Training: {len(metrics)} iterations"),

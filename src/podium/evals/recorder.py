@@ -89,8 +89,10 @@ class QuestionsToRecord:
             for of_split, count in counts.items()
             if count
         }
-        placed = [((k + 0.5) / len(tasks), task) for tasks in taken.values() for k, task in enumerate(tasks)]
-        bare, left_out = bare_tasks(task for _, task in sorted(placed, key=lambda place: place[0]))
+        positions = [
+            ((k + 0.5) / len(tasks), task) for tasks in taken.values() for k, task in enumerate(tasks)
+        ]
+        bare, left_out = bare_tasks(task for _, task in sorted(positions, key=lambda pair: pair[0]))
         return cls(
             tuple(bare),
             {task.id: of_split for of_split, tasks in taken.items() for task in tasks},

@@ -175,7 +175,7 @@ class AnswerMatrix:
     def right_counts(self, members: Members) -> Floats:
         """[Q, M + 1]: in which share of the rotations r of a committee's M answers are right."""
         right_RQ = np.array(
-            [(rotation.voted_QWR[:, *_places(members)] > 0).sum(axis=1) for rotation in self.rotations]
+            [(rotation.voted_QWR[:, *_cells(members)] > 0).sum(axis=1) for rotation in self.rotations]
         )
         shares_QM: Floats = (right_RQ[:, :, None] == np.arange(len(members) + 1)).mean(axis=0)
         return shares_QM
@@ -250,12 +250,12 @@ class AnswerMatrix:
 
     def answers_of(self, members: Members) -> Ints:
         """[Q, M]: the answer of each member of a committee. A worker that is named again gives its next sample."""
-        return self.answer_QWR[:, *_places(members)]
+        return self.answer_QWR[:, *_cells(members)]
 
     def _won(self, members: Members, weights: Sequence[float] = ()) -> tuple[Ints, Floats]:
         """[Q], [Q]: the answer that the vote gives, and its score."""
         answer_QM = self.answers_of(members)
-        score_QM = self.voted_QWR[:, *_places(members)]
+        score_QM = self.voted_QWR[:, *_cells(members)]
         weight_M = np.asarray(weights or [1.0] * len(members))
         same_QMM = answer_QM[:, :, None] == answer_QM[:, None, :]
         votes_QM = np.where(answer_QM == NO_ANSWER, -1.0, (same_QMM * weight_M).sum(axis=2))
@@ -275,9 +275,9 @@ class AnswerMatrix:
         return np.asarray(self.agreeing(members) == len(members), dtype=np.bool_)
 
 
-def _places(members: Members) -> tuple[list[int], list[int]]:
+def _cells(members: Members) -> tuple[list[int], list[int]]:
     """For each member of a committee, its number and how often it was named before."""
-    return list(members), [members[:place].count(member) for place, member in enumerate(members)]
+    return list(members), [members[:index].count(member) for index, member in enumerate(members)]
 
 
 def select_questions(answers: AnswerMatrix, questions: Ints) -> AnswerMatrix:
@@ -345,6 +345,6 @@ def _called(answers: tuple[int, ...], order: tuple[int, ...]) -> tuple[bool, ...
     """Which members of a committee an early-stopping vote calls, if these are their answers."""
     responses: list[str | None] = [None] * len(answers)
     while turn := responses_to_get_next(is_certain, "", responses, order, vote_key):
-        for place in turn:
-            responses[place] = "" if answers[place] < 0 else f"Answer: {answers[place]}"
+        for index in turn:
+            responses[index] = "" if answers[index] < 0 else f"Answer: {answers[index]}"
     return tuple(text is not None for text in responses)

@@ -25,7 +25,7 @@ from podium.planners.baseline import (
 from podium.planners.plans import worker_number
 from podium.planners.rounds import (
     Rounds,
-    StepOf,
+    RoundStep,
     most_common,
     plan_rounds,
     voted_round_plan,
@@ -108,7 +108,7 @@ class Escalation(Planner):
         return plan_rounds(request, self._rounds(request))
 
     def _rounds(self, request: PlanRequest) -> Rounds:
-        answers: list[tuple[str, StepOf]] = []
+        answers: list[tuple[str, RoundStep]] = []
         waiting = self.ladder
         number = 0
         while waiting:
@@ -125,7 +125,7 @@ class Escalation(Planner):
                 break
             number += 1
         winner, _ = most_common(answer for answer, _ in reversed(answers))
-        return next((place for answer, place in reversed(answers) if answer == winner), None)
+        return next((step for answer, step in reversed(answers) if answer == winner), None)
 
 
 def _open_escalation(argument: str, context: BaselineContext) -> Escalation:

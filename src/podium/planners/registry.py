@@ -1,8 +1,8 @@
 """The registry of baselines: all planners that users can name, also of other packages.
 
-To add a planner, write its class and its `BaselineSpec` in a file, and add a line to `_PLACES`. Another package adds
-a planner through an entry point of the group "podium.planners" that has the planner's name and names a `BaselineSpec`.
-Naming a planner imports its module alone. This module writes no plans.
+To add a planner, write its class and its `BaselineSpec` in a file, and add a line to `_ATTRIBUTES`. Another package
+adds a planner through an entry point of the group "podium.planners" that has the planner's name and names a
+`BaselineSpec`. Naming a planner imports its module alone. This module writes no plans.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from podium.planners.answers import AnswerMatrix
 
 _INSTALLED = PluginGroup[BaselineSpec]("podium.planners", "planner", BaselineSpec)
-_PLACES: Mapping[str, str] = {
+_ATTRIBUTES: Mapping[str, str] = {
     "single": "voting:SINGLE",
     "self-consistency": "voting:SELF_CONSISTENCY",
     "committee": "voting:COMMITTEE",
@@ -47,16 +47,16 @@ imported when one of its baselines is named, so that a question to one worker lo
 @cache
 def own_baseline(name: str) -> BaselineSpec | None:
     """Podium's own baseline of this name, or None if there is none."""
-    if name not in _PLACES:
+    if name not in _ATTRIBUTES:
         return None
-    module, _, attribute = _PLACES[name].partition(":")
+    module, _, attribute = _ATTRIBUTES[name].partition(":")
     baseline: BaselineSpec = getattr(import_module(f"podium.planners.{module}"), attribute)
     return baseline
 
 
 def own_baselines() -> Mapping[str, BaselineSpec]:
     """Podium's own baselines, by name."""
-    return {name: baseline for name in _PLACES if (baseline := own_baseline(name)) is not None}
+    return {name: baseline for name in _ATTRIBUTES if (baseline := own_baseline(name)) is not None}
 
 
 def find_baseline(
@@ -85,7 +85,7 @@ def known_baselines() -> Mapping[str, BaselineSpec]:
     """
     installed = {name: _installed(name) for name in _INSTALLED.names}
     for name in installed:
-        if name in _PLACES or name == "conductor":
+        if name in _ATTRIBUTES or name == "conductor":
             raise _INSTALLED.refusal(name, "has a name that is taken")
     return {
         **own_baselines(),

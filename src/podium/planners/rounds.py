@@ -23,7 +23,7 @@ from podium.types import SEED_PREFIX_CHARS
 from podium.workflow import Acceptance, Access, Step, Workflow, render
 from podium.workflow.check import MAX_SUBTASK
 
-StepOf = tuple[int, int]
+RoundStep = tuple[int, int]
 """(round, step), both from 0."""
 _MAX_STARTS = 50
 """How many opening braces of a response are tried: a hostile text may have thousands, each slow to decode."""
@@ -34,11 +34,11 @@ class RoundPlan:
     """The plan that a generator yields for one round. `Plan` has the same fields."""
 
     workflow: Workflow
-    visible_responses: tuple[StepOf, ...] = ()
+    visible_responses: tuple[RoundStep, ...] = ()
     max_tokens: tuple[int | None, ...] = ()
 
 
-Rounds = Generator[RoundPlan, EarlierRound, StepOf | None]
+Rounds = Generator[RoundPlan, EarlierRound, RoundStep | None]
 """Yields a plan, is sent the `EarlierRound` of it, and returns the step to accept, or None for the latest response."""
 
 
@@ -62,7 +62,7 @@ def plan_rounds(request: PlanRequest, rounds: Rounds) -> Plan:
     )
 
 
-def _accept(step: StepOf | None) -> Plan:
+def _accept(step: RoundStep | None) -> Plan:
     return Plan(render(Acceptance()), Acceptance(), accepted_step=step)
 
 
@@ -92,7 +92,9 @@ def worker_step(
     return Step(worker_number(worker, request.pool), text, Access(steps=tuple(reads), previous=sees))
 
 
-def voted_round_plan(request: PlanRequest, steps: Sequence[Step], shows: Sequence[StepOf] = ()) -> RoundPlan:
+def voted_round_plan(
+    request: PlanRequest, steps: Sequence[Step], shows: Sequence[RoundStep] = ()
+) -> RoundPlan:
     """A plan of `steps` and of a vote on them, which reads them all so that all are run. One step has no vote."""
     if len(steps) > 1:
         votes_on = Access(steps=tuple(range(len(steps))))

@@ -54,8 +54,8 @@ def final_answer(text: str) -> str | None:
     """
     text = without_thoughts(text)
     start, stop, tag = find_tagged(text)
-    place, line = _after_word(text, start, stop)
-    named = (line, tag) if place > start else (tag, line)
+    line_start, line = _after_word(text, start, stop)
+    named = (line, tag) if line_start > start else (tag, line)
     for candidate in (*named, boxed_answer(text), _last_part(text)):
         answer = strip_markup(candidate or "")
         if answer and not _BLOCK_MARK.fullmatch(answer):

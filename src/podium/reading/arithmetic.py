@@ -124,12 +124,12 @@ def compute(expression: str) -> Fraction:
 
 
 def format_number(value: Fraction) -> str:
-    """A value as a whole number, a decimal of at most 12 places, or a fraction; else rounded to 12 figures."""
+    """A value as a whole number, a number of at most 12 decimals, or a fraction; else rounded to 12 figures."""
     if value.denominator == 1:
         return str(value.numerator)
-    for places in range(1, _SHOWN_FIGURES + 1):
-        if (value * 10**places).denominator == 1:
-            return f"{Decimal((value * 10**places).numerator).scaleb(-places, _WIDE):f}"
+    for decimals in range(1, _SHOWN_FIGURES + 1):
+        if (value * 10**decimals).denominator == 1:
+            return f"{Decimal((value * 10**decimals).numerator).scaleb(-decimals, _WIDE):f}"
     if value.denominator <= _MAX_DENOMINATOR:
         return f"{value.numerator}/{value.denominator}"
     return str(Context(prec=_SHOWN_FIGURES).divide(Decimal(value.numerator), Decimal(value.denominator)))
@@ -213,13 +213,13 @@ def _power(base: Fraction, exponent: Fraction) -> Fraction:
     return base**power
 
 
-def _shifted(value: Fraction, places: Fraction) -> Fraction:
-    """Shift left by `places` bits; right where it is negative, rounding down."""
-    if value.denominator != 1 or places.denominator != 1:
+def _shifted(value: Fraction, bits: Fraction) -> Fraction:
+    """Shift left by `bits`; right if it is negative, rounding down."""
+    if value.denominator != 1 or bits.denominator != 1:
         raise ValueError("only whole numbers are shifted")
-    if abs(places) > _MAX_BITS:
+    if abs(bits) > _MAX_BITS:
         raise ValueError(_TOO_LARGE)
-    return _bounded(Fraction(math.floor(value * Fraction(2) ** places.numerator)))
+    return _bounded(Fraction(math.floor(value * Fraction(2) ** bits.numerator)))
 
 
 def _called(name: str, given: list[Fraction]) -> Fraction:  # noqa: PLR0911 - one for each function
@@ -230,8 +230,8 @@ def _called(name: str, given: list[Fraction]) -> Fraction:  # noqa: PLR0911 - on
             return abs(value)
         case "round", [value]:
             return Fraction(round(value))
-        case "round", [value, places] if places.denominator == 1 and abs(places) <= _MAX_DECIMALS:
-            return round(value, places.numerator)
+        case "round", [value, decimals] if decimals.denominator == 1 and abs(decimals) <= _MAX_DECIMALS:
+            return round(value, decimals.numerator)
         case "min", [_, _, *_]:
             return min(given)
         case "max", [_, _, *_]:

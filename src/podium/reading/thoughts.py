@@ -171,21 +171,21 @@ class ThoughtSplitter:
     def _advance(self, *, final: bool) -> tuple[str, str]:
         thoughts: list[str] = []
         answer: list[str] = []
-        text, place = self._pending, 0
+        text, position = self._pending, 0
         while True:
             marks = _ANY if self._family is None else _INSIDE[self._family]
-            mark = marks.search(text, place)
+            mark = marks.search(text, position)
             if mark is None or (not final and _is_open(text, mark)):
                 break
-            self._put(text[place : mark.start()], thoughts, answer)
+            self._put(text[position : mark.start()], thoughts, answer)
             self._take(mark, text[mark.end() : mark.end() + 1], thoughts, answer)
-            place = mark.end()
+            position = mark.end()
         end = len(text)
         if not final:
-            begun = _PARTIAL_MARK.search(text, max(place, end - _MAX_MARK_CHARS))
-            word = _BEGUN_WORD.search(text, max(place, end - len(_FINAL_WORD))) if self._hold else None
+            begun = _PARTIAL_MARK.search(text, max(position, end - _MAX_MARK_CHARS))
+            word = _BEGUN_WORD.search(text, max(position, end - len(_FINAL_WORD))) if self._hold else None
             end = min([end, *(start.start() for start in (mark, begun, word) if start is not None)])
-        self._put(text[place:end], thoughts, answer)
+        self._put(text[position:end], thoughts, answer)
         self._pending = text[end:]
         return "".join(thoughts), "".join(answer)
 
@@ -221,7 +221,7 @@ class ThoughtSplitter:
             self._say(mark.group(), answer)
 
     def _opens(self, after: str) -> bool:
-        """Whether an opening mark at this place of the answer counts."""
+        """Whether an opening mark at this position of the answer counts."""
         if not self._begun:
             return True
         if self._data or self._fence is not None or self._line[-1:] in tuple(_QUOTES):
@@ -229,7 +229,7 @@ class ThoughtSplitter:
         return not self._line.strip() or after in ("\n", "\r") or bool(_SENTENCE_END.search(self._line))
 
     def _closes(self, after: str) -> bool:
-        """Whether a closing mark at this place of the answer counts."""
+        """Whether a closing mark at this position of the answer counts."""
         begins_line = not self._line.strip()
         if self._data:
             return False

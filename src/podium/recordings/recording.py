@@ -35,7 +35,7 @@ class Recording:
         self._table = table
         ids = table.column("question_id").to_pylist()
         starts = [row for row, id_ in enumerate(ids) if not row or id_ != ids[row - 1]]
-        self._places = [*pairwise([*starts, len(ids)])]
+        self._row_ranges = [*pairwise([*starts, len(ids)])]
         texts = table.column("question").take(starts).to_pylist()
         self._by_text: dict[str, int] = {}
         for number, text in enumerate(texts):
@@ -68,11 +68,11 @@ class Recording:
             ) from None
         if hashlib.sha256(content).hexdigest() != header.sha256:
             raise ConfigError(f"{path} does not fit its header {header_file}; import the source again.")
-        place = path.resolve()
-        opened = _in_use.get(place)
+        resolved = path.resolve()
+        opened = _in_use.get(resolved)
         if not isinstance(opened, cls) or opened.header != header:
             try:
-                opened = _in_use[place] = cls(path, header, _rows(content))
+                opened = _in_use[resolved] = cls(path, header, _rows(content))
             except (KeyError, pa.ArrowException):
                 raise ConfigError(
                     f"{path} does not have the columns of a recording; import the source again."
@@ -112,7 +112,7 @@ class Recording:
     def questions(self) -> tuple[RecordedQuestion, ...]:
         """All questions, in the file's order."""
         columns = ("question_id", "question", "gold", "family", "split")
-        first = self._table.select(columns).take([start for start, _ in self._places]).to_pylist()
+        first = self._table.select(columns).take([start for start, _ in self._row_ranges]).to_pylist()
         return tuple(
             RecordedQuestion(row["question_id"], row["question"], row["gold"], row["family"], row["split"])
             for row in first
@@ -147,7 +147,7 @@ class Recording:
         if number is None:
             return {}
         if number not in self._responses:
-            start, stop = self._places[number]
+            start, stop = self._row_ranges[number]
             responses: dict[tuple[str, str | None], list[RecordedResponse]] = {}
             for row in self._table.slice(start, stop - start).to_pylist():
                 responses.setdefault((row["worker"], row["seen"]), []).append(
@@ -163,7 +163,7 @@ class Recording:
                         row["seconds"],
                     )
                 )
-            self._responses[number] = {place: tuple(samples) for place, samples in responses.items()}
+            self._responses[number] = {key: tuple(samples) for key, samples in responses.items()}
         return self._responses[number]
 
 
@@ -206,7 +206,7 @@ class RecordingLoader:
         Raises:
             ConfigError: it cannot be read.
         """
-        place = self._folder / path
-        if place not in self._open:
-            self._open[place] = Recording.open(place)
-        return self._open[place]
+        full_path = self._folder / path
+        if full_path not in self._open:
+            self._open[full_path] = Recording.open(full_path)
+        return self._open[full_path]

@@ -159,5 +159,5 @@ def hashed_id(*parts: str) -> str:
 
 def split_by_hash(question_id: str) -> str:
     """The split of a question whose source has none: 70, 15 and 15 % by a hash of its id."""
-    place = int.from_bytes(hashlib.sha256(f"split/{question_id}".encode()).digest()[:4], "big") / 2**32
-    return SPLITS[0] if place < 0.7 else SPLITS[1] if place < 0.85 else SPLITS[2]
+    uniform = int.from_bytes(hashlib.sha256(f"split/{question_id}".encode()).digest()[:4], "big") / 2**32
+    return SPLITS[0] if uniform < 0.7 else SPLITS[1] if uniform < 0.85 else SPLITS[2]

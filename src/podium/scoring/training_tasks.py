@@ -64,7 +64,7 @@ def without_held_out(
     ]
     if overlapping:
         sentence = _sentence(settings.tasks, tasks, overlapping)
-        left_out = {overlap.place for overlap in overlapping}
+        left_out = {overlap.index for overlap in overlapping}
         if settings.on_overlap == "refuse" or len(left_out) == len(tasks):
             raise ConfigError(sentence)
         on_warning(sentence)
@@ -123,12 +123,12 @@ def _texts(name: str, split: str, opened: Mapping[str, TaskSet]) -> Iterator[tup
 
 def _sentence(name: str, tasks: list[Task], overlapping: list[Overlap]) -> str:
     first = overlapping[0]
-    task = tasks[first.place]
+    task = tasks[first.index]
     text = " ".join(task.question.text.split())
     text = text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}..."
     much = "as a whole" if first.is_equal else f"with {first.shared:.0%} of its n-grams"
     return (
         f"{len(overlapping):,} of {len(tasks):,} training questions of {name} are held-out questions too; {task.id} "
-        f'("{text}") is in {first.where} {much}. Remove them from the train split, remove the set from held_out, '
+        f'("{text}") is in {first.location} {much}. Remove them from the train split, remove the set from held_out, '
         'or set on_overlap = "leave_out" to train without them.'
     )

@@ -34,10 +34,10 @@ _FRACTION = re.compile(r"\\[dt]frac(?![a-z])")
 class Overlap:
     """The overlap of a question with another source."""
 
-    place: int
+    index: int
     """The index of the question."""
-    where: str
-    """The place of the text in the other source that overlaps most."""
+    location: str
+    """The location of the text in the other source that overlaps most."""
     is_equal: bool
     """Whether that text equals the question, apart from case, punctuation and space."""
     shared: float
@@ -62,46 +62,46 @@ def overlaps(texts: Sequence[str], others: Iterable[tuple[str, str]]) -> list[Ov
 
     Args:
         texts: the questions.
-        others: pairs of a place in the other source and the text there.
+        others: pairs of a location in the other source and the text there.
     """
-    index = _Index(texts)
-    met: dict[int, set[int]] = defaultdict(set)
+    questions = _Index(texts)
+    shared_ngrams: dict[int, set[int]] = defaultdict(set)
     best: dict[int, tuple[bool, int, str]] = {}
-    for where, other in others:
-        same, hits = index.matches(other)
-        for place in same | hits.keys():
-            met[place] |= hits.get(place, set())
-            most = (place in same, len(hits.get(place, ())))
-            if place not in best or most > best[place][:2]:
-                best[place] = (*most, where)
+    for location, other in others:
+        equal, hits = questions.matches(other)
+        for index in equal | hits.keys():
+            shared_ngrams[index] |= hits.get(index, set())
+            most = (index in equal, len(hits.get(index, ())))
+            if index not in best or most > best[index][:2]:
+                best[index] = (*most, location)
     overlaps = [
-        Overlap(place, where, same, len(met[place]) / max(1, index.ngram_counts[place]))
-        for place, (same, _, where) in best.items()
+        Overlap(index, location, is_equal, len(shared_ngrams[index]) / max(1, questions.ngram_counts[index]))
+        for index, (is_equal, _, location) in best.items()
     ]
-    return sorted(overlaps, key=lambda overlap: (-overlap.is_equal, -overlap.shared, overlap.place))
+    return sorted(overlaps, key=lambda overlap: (-overlap.is_equal, -overlap.shared, overlap.index))
 
 
 class _Index:
     """Questions by their keys and by their n-grams."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self._places_of_key: dict[str, set[int]] = defaultdict(set)
-        self._places_of_ngram: dict[int, list[int]] = defaultdict(list)
+        self._indices_of_key: dict[str, set[int]] = defaultdict(set)
+        self._indices_of_ngram: dict[int, list[int]] = defaultdict(list)
         self._lengths: set[int] = set()
-        for place, text in enumerate(texts):
+        for index, text in enumerate(texts):
             key = question_key(text)
-            self._places_of_key[key].add(place)
+            self._indices_of_key[key].add(index)
             words = _WORDS.findall(key)
             length = min(NGRAM_WORDS, len(words))
             if length >= MIN_WORDS:
                 self._lengths.add(length)
                 for ngram in _ngrams(words, length):
-                    self._places_of_ngram[ngram].append(place)
+                    self._indices_of_ngram[ngram].append(index)
         common = max(MAX_QUESTIONS, len(texts) / 20)
-        self._places_of_ngram = {
-            ngram: places for ngram, places in self._places_of_ngram.items() if len(places) <= common
+        self._indices_of_ngram = {
+            ngram: indices for ngram, indices in self._indices_of_ngram.items() if len(indices) <= common
         }
-        self.ngram_counts = Counter(place for places in self._places_of_ngram.values() for place in places)
+        self.ngram_counts = Counter(index for indices in self._indices_of_ngram.values() for index in indices)
 
     def matches(self, other: str) -> tuple[set[int], dict[int, set[int]]]:
         """The questions that equal a text, and the n-grams that it shares with each question."""
@@ -110,9 +110,9 @@ class _Index:
         words = _WORDS.findall(key)
         for length in self._lengths:
             for ngram in _ngrams(words, length):
-                for place in self._places_of_ngram.get(ngram, ()):
-                    hits[place].add(ngram)
-        return self._places_of_key.get(key, set()), hits
+                for index in self._indices_of_ngram.get(ngram, ()):
+                    hits[index].add(ngram)
+        return self._indices_of_key.get(key, set()), hits
 
 
 def _ngrams(words: Sequence[str], length: int) -> set[int]:

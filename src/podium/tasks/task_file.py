@@ -197,9 +197,9 @@ def _with_set(task: Task, label: str) -> Task:
 def _interleave(mixed_parts: Sequence[_PartTasks]) -> list[Task]:
     """All parts in one sequence: task k of a part has the position (k + 1/2) / weight, as in Webster's method."""
     end = min((len(part.tasks) / part.weight for part in mixed_parts), default=0.0)
-    placed = [
+    positions = [
         ((k + 0.5) / part.weight, number, task)
         for number, part in enumerate(mixed_parts)
         for k, task in enumerate(part.tasks)
     ]
-    return [task for place, _, task in sorted(placed, key=lambda one: one[:2]) if place < end]
+    return [task for position, _, task in sorted(positions, key=lambda one: one[:2]) if position < end]

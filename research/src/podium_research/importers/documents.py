@@ -46,17 +46,17 @@ def read_json_lines(path: Path, form: TypeAdapter[T]) -> Iterator[T]:
     Raises:
         UsageError: a line is not JSON, or of another form; the message names the line.
     """
-    place = str(path)
+    location = str(path)
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, start=1):
-                place = f"{path}, line {number},"
+                location = f"{path}, line {number},"
                 if line.strip():
                     yield _parse(line, form)
     except ValidationError as error:
-        raise UsageError(f"{place} {_fault(error)}; fetch it again.") from None
+        raise UsageError(f"{location} {_fault(error)}; fetch it again.") from None
     except (ValueError, OSError, RecursionError):
-        raise UsageError(f"{place} is not JSON that can be read; fetch it again.") from None
+        raise UsageError(f"{location} is not JSON that can be read; fetch it again.") from None
 
 
 def zipped_json(path: Path, form: TypeAdapter[T]) -> Iterator[T]:
@@ -108,5 +108,5 @@ def _parse(content: bytes, form: TypeAdapter[T]) -> T:
 
 def _fault(error: ValidationError) -> str:
     first = error.errors()[0]
-    place = ".".join(map(str, first["loc"]))
-    return f"is not of the expected form (at {place or 'its top'}: {first['msg']})"
+    key = ".".join(map(str, first["loc"]))
+    return f"is not of the expected form (at {key or 'its top'}: {first['msg']})"

@@ -103,8 +103,8 @@ def _seen(asked: str, agent: int, turn: int) -> ShownContext:
     solutions[-1], _, subtask = solutions[-1].rpartition(_CLOSED)
     subtask = subtask.strip()
     shown = (
-        (subtask if place < agent or turn > 1 else ANSWER_WHOLE_QUESTION, solution.removesuffix("```"))
-        for place, solution in enumerate(solutions)
+        (subtask if index < agent or turn > 1 else ANSWER_WHOLE_QUESTION, solution.removesuffix("```"))
+        for index, solution in enumerate(solutions)
     )
     return ShownContext(subtask, tuple(shown))
 
@@ -113,9 +113,9 @@ def _answer(text: str) -> str | None:
     """What the last box holds, else what the last "answer is" names, or None if there is neither."""
     start = text.rfind("\\boxed{")
     depth = 0
-    for place in range(start + 6 if start >= 0 else len(text), len(text)):
-        depth += {"{": 1, "}": -1}.get(text[place], 0)
+    for end in range(start + 6 if start >= 0 else len(text), len(text)):
+        depth += {"{": 1, "}": -1}.get(text[end], 0)
         if depth == 0:
-            return text[start + 7 : place]
+            return text[start + 7 : end]
     answers = _SAID.findall(text)
     return answers[-1].strip("$ ") if answers else None

@@ -79,12 +79,12 @@ def import_judgebench(path: Path, writer: RecordingWriter, report: Callable[[str
             answers = {"A": pair.response_A, "B": pair.response_B}
             for side, text in answers.items():
                 _add_answer(writer, question_id, pair, text, score=float(pair.label.startswith(side)))
-            for place, game in enumerate(pair.judgments):
+            for swapped, game in enumerate(pair.judgments):
                 if game is None or not game.judgment.response.strip():
                     import_report.left_out[f"judgments of {judge} without a text"] += 1
                     continue
-                shown_answers = [*reversed(answers.values())] if place else [*answers.values()]
-                right_label = _REVERSED.get(pair.label, pair.label) if place else pair.label
+                shown_answers = [*reversed(answers.values())] if swapped else [*answers.values()]
+                right_label = _REVERSED.get(pair.label, pair.label) if swapped else pair.label
                 response = RecordedResponse(
                     judge,
                     0,

@@ -69,9 +69,9 @@ def import_llmverify(path: Path, writer: RecordingWriter, report: Callable[[str]
     if not files:
         raise UsageError(f"{path} holds no *.jsonl; give the folder verifier_data of LLMVerify-Verifier.")
     for file in files:
-        place = file.relative_to(path)
-        report(str(place))
-        verifier = str(place.parent).replace("\\", "/").partition(f"/{_SETTING}")[0]
+        relative = file.relative_to(path)
+        report(str(relative))
+        verifier = str(relative.parent).replace("\\", "/").partition(f"/{_SETTING}")[0]
         for row in read_json_lines(file, _ROW):
             question_id = hashed_id(row.question)
             writer.add_question(

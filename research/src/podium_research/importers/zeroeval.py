@@ -104,7 +104,7 @@ def _add(
 def extract_json_answer(full_text: str) -> str | None:
     """The value of "answer" in a response that should be a JSON object, but may be faulty, or None if it has no such
     value."""
-    for start in (place.start() for place in re.finditer(r"\{", full_text)):
+    for start in (match.start() for match in re.finditer(r"\{", full_text)):
         try:
             value, _ = json.JSONDecoder(strict=False).raw_decode(full_text, start)
         except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""How much one adversarial worker can spoil, by its place in the plan."""
+"""How much one adversarial worker can spoil, by its position in the plan."""
 
 from __future__ import annotations
 

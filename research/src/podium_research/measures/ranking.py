@@ -18,7 +18,7 @@ _STEPS = 25
 
 
 class Strength(FrozenModel):
-    """The place of one planner."""
+    """The strength and the rank of one planner."""
 
     label: str
     strength: Interval

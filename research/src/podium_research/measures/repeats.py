@@ -1,6 +1,6 @@
 """An evaluation as an array of questions and repeats, which the measures of this package start from.
 
-A place is NaN where a question was repeated less often, or where the grader could not judge the answer.
+An entry is NaN where a question was repeated less often, or where the grader could not judge the answer.
 """
 
 from __future__ import annotations

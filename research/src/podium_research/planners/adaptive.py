@@ -16,7 +16,7 @@ from podium.planner import Planner, PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec, read_worker, read_worker_count
 from podium.planners.rounds import (
     Rounds,
-    StepOf,
+    RoundStep,
     all_rounds,
     plan_rounds,
     voted_round_plan,
@@ -57,7 +57,7 @@ class AdaptiveConsistency(Planner):
 
     def _rounds(self, request: PlanRequest) -> Rounds:
         counted: Counter[str] = Counter()
-        first: dict[str, StepOf] = {}
+        first: dict[str, RoundStep] = {}
         samples = number = 0
         last = all_rounds(request) - 1
         while samples < self.most and (number < last or not number):

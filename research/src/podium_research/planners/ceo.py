@@ -16,7 +16,7 @@ from podium.planners.baseline import BaselineContext, BaselineSpec, read_members
 from podium.planners.rounds import (
     RoundPlan,
     Rounds,
-    StepOf,
+    RoundStep,
     all_rounds,
     first_json_object,
     plan_rounds,
@@ -85,8 +85,8 @@ class CEO(Planner):
     def _rounds(self, request: PlanRequest) -> Rounds:
         last = min(self.rounds, all_rounds(request)) - 1  # The round that gives the answer.
         number = 0
-        solution: StepOf | None = None
-        remarks: list[StepOf] = []
+        solution: RoundStep | None = None
+        remarks: list[RoundStep] = []
         for _ in range(_TURNS):
             if number >= last:
                 break
@@ -118,11 +118,13 @@ class CEO(Planner):
             yield RoundPlan(Workflow((worker_step(request, self.members[0], ANSWER_WHOLE_QUESTION),)))
         return solution
 
-    def _decide(self, request: PlanRequest, shown: tuple[StepOf, ...]) -> RoundPlan:
+    def _decide(self, request: PlanRequest, shown: tuple[RoundStep, ...]) -> RoundPlan:
         decide = worker_step(request, self.leader, _DECIDE, sees=bool(shown))
         return RoundPlan(Workflow((decide, worker_step(request, self.leader, _RECRUIT, reads=(0,)))), shown)
 
-    def _discuss(self, request: PlanRequest, decision: TurnDecision, shown: tuple[StepOf, ...]) -> RoundPlan:
+    def _discuss(
+        self, request: PlanRequest, decision: TurnDecision, shown: tuple[RoundStep, ...]
+    ) -> RoundPlan:
         """A solution and the criticism of it, all within the leader's limit of tokens."""
         tasks = [
             f"You are an expert for this: {expert}\n{decision.direction}\n{_CRITICISE if k else _SOLVE}"
@@ -146,11 +148,11 @@ class CEO(Planner):
         unlimited = (None,) * (len(round_plan.workflow.steps) - len(steps))
         return RoundPlan(round_plan.workflow, shown, (*(decision.max_tokens for _ in steps), *unlimited))
 
-    def _judge(self, request: PlanRequest, solution: StepOf) -> RoundPlan:
+    def _judge(self, request: PlanRequest, solution: RoundStep) -> RoundPlan:
         return RoundPlan(Workflow((worker_step(request, self.leader, _JUDGE, sees=True),)), (solution,))
 
 
-def _shown(solution: StepOf | None, remarks: Sequence[StepOf]) -> tuple[StepOf, ...]:
+def _shown(solution: RoundStep | None, remarks: Sequence[RoundStep]) -> tuple[RoundStep, ...]:
     return () if solution is None else (solution, *remarks)
 
 

@@ -20,7 +20,7 @@ from podium.planners.baseline import BaselineContext, BaselineSpec, read_members
 from podium.planners.rounds import (
     RoundPlan,
     Rounds,
-    StepOf,
+    RoundStep,
     all_rounds,
     most_common,
     plan_rounds,
@@ -52,7 +52,7 @@ class MemberReply:
 
     member: int
     """Number of the worker among the members, from 0."""
-    place: StepOf
+    step: RoundStep
     text: str | None
     """The text of the reply. Is None if the worker failed."""
     points: tuple[float, ...] = ()
@@ -61,7 +61,7 @@ class MemberReply:
     """The members whose replies it saw, in the order of `points`."""
 
     @classmethod
-    def read(cls, member: int, place: StepOf, text: str | None, shown: Sequence[MemberReply]) -> Self:
+    def read(cls, member: int, step: RoundStep, text: str | None, shown: Sequence[MemberReply]) -> Self:
         """The reply with its points. If it does not rate each reply that was shown, all count the same."""
         points_lists = _POINTS.findall(text or "")
         written = re.findall(r"\d+(?:\.\d+)?", points_lists[-1]) if points_lists else []
@@ -71,7 +71,7 @@ class MemberReply:
         total = sum(points)
         return cls(
             member,
-            place,
+            step,
             text,
             tuple(point / total for point in points),
             tuple(reply.member for reply in shown),
@@ -146,20 +146,20 @@ class DyLAN(Planner):
                 asked, waiting = _next(replies, waiting, enough)
                 earlier_round = yield self._draft(request, asked, _AGAIN if shown else _ANSWER, shown)
                 replies += [
-                    MemberReply.read(member, (number, place), text, shown)
-                    for place, (member, text) in enumerate(zip(asked, earlier_round.responses, strict=False))
+                    MemberReply.read(member, (number, step), text, shown)
+                    for step, (member, text) in enumerate(zip(asked, earlier_round.responses, strict=False))
                 ]
                 number += 1
                 if most_common(reply.answer for reply in replies)[1] >= enough:
                     return _stating(replies)
             shown = _shuffled(replies, random)
-        return next((place for turn in reversed(turns) if (place := _stating(turn))), None)
+        return next((step for turn in reversed(turns) if (step := _stating(turn))), None)
 
     def _draft(
         self, request: PlanRequest, asked: Sequence[int], subtask: str, shown: Sequence[MemberReply]
     ) -> RoundPlan:
         steps = [worker_step(request, self.members[member], subtask, sees=bool(shown)) for member in asked]
-        return voted_round_plan(request, steps, [reply.place for reply in shown])
+        return voted_round_plan(request, steps, [reply.step for reply in shown])
 
 
 def _majority(active: Sequence[object]) -> int:
@@ -181,18 +181,18 @@ def _shuffled(replies: Sequence[MemberReply], random: Random) -> list[MemberRepl
 
 
 def _best_two(ranking: str, shown: Sequence[MemberReply]) -> list[int]:
-    """The members whose replies the ranking names. It names replies by their place among `shown`, not by member."""
+    """The members whose replies the ranking names. It names replies by their position among `shown`, not by member."""
     named = _PAIR.findall(ranking)
-    places = [int(number) - 1 for number in named[-1]] if named else []
-    chosen = [shown[place].member for place in places if 0 <= place < len(shown)]
+    positions = [int(number) - 1 for number in named[-1]] if named else []
+    chosen = [shown[position].member for position in positions if 0 <= position < len(shown)]
     others = [reply.member for reply in shown]
     return list(dict.fromkeys([*chosen, *others]))[:_KEPT_MEMBERS]
 
 
-def _stating(replies: Sequence[MemberReply]) -> StepOf | None:
+def _stating(replies: Sequence[MemberReply]) -> RoundStep | None:
     """The first reply that gives the commonest answer; None if no worker answered."""
     answer, _ = most_common(reply.answer for reply in replies)
-    return next((reply.place for reply in replies if answer is not None and reply.answer == answer), None)
+    return next((reply.step for reply in replies if answer is not None and reply.answer == answer), None)
 
 
 def importance_of(turns: Sequence[Sequence[MemberReply]], final: str | None) -> dict[int, float]:

@@ -15,7 +15,7 @@ from podium.planners.baseline import BaselineContext, BaselineSpec, read_worker
 from podium.planners.rounds import (
     RoundPlan,
     Rounds,
-    StepOf,
+    RoundStep,
     all_rounds,
     first_json_object,
     plan_rounds,
@@ -42,7 +42,7 @@ class Scored:
     """A candidate and the verifier's score, from 0 to 10."""
 
     score: float
-    place: StepOf
+    step: RoundStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,23 +72,23 @@ class Iterative(Planner):
             yield RoundPlan(Workflow((worker_step(request, self.worker, ANSWER_WHOLE_QUESTION),)))
             return None
         known: list[Scored] = []
-        shows: tuple[StepOf, ...] = ()
+        shows: tuple[RoundStep, ...] = ()
         for number in range(min(self.iterations, all_rounds(request) - 1)):
             subtask = _BETTER if shows else ANSWER_WHOLE_QUESTION
             written = [worker_step(request, self.worker, subtask, sees=bool(shows))] * self.candidates
             judged = worker_step(request, self.verifier, _VERIFY, reads=range(self.candidates))
             outcome = yield RoundPlan(Workflow((*written, judged)), shows)
             *texts, verdict = outcome.responses
-            places = [(number, step) for step, text in enumerate(texts) if text is not None]
-            known += map(Scored, _scores(verdict, len(places)), places)
+            steps = [(number, step) for step, text in enumerate(texts) if text is not None]
+            known += map(Scored, _scores(verdict, len(steps)), steps)
             if not known:
                 continue
             best, worst = _best(known), min(known, key=lambda candidate: candidate.score)
             if best.score >= _PERFECT:
                 break
             critique = [(number, self.candidates)] if verdict is not None else []
-            shows = tuple(dict.fromkeys([best.place, worst.place, *critique]))
-        return _best(known).place if known else None
+            shows = tuple(dict.fromkeys([best.step, worst.step, *critique]))
+        return _best(known).step if known else None
 
 
 def _best(known: list[Scored]) -> Scored:

@@ -18,7 +18,7 @@ from podium.planners.baseline import BaselineContext, BaselineSpec, read_members
 from podium.planners.rounds import (
     RoundPlan,
     Rounds,
-    StepOf,
+    RoundStep,
     all_rounds,
     first_json_object,
     plan_rounds,
@@ -88,9 +88,9 @@ class Magentic(Planner):
     def _rounds(self, request: PlanRequest) -> Rounds:
         last = min(self.rounds - 1, all_rounds(request)) - 1  # The round that gives the answer.
         number = stalls = resets = unread = 0
-        notes: list[StepOf] = []  # Facts and plan.
-        results: list[StepOf] = []
-        latest: StepOf | None = None
+        notes: list[RoundStep] = []  # Facts and plan.
+        results: list[RoundStep] = []
+        latest: RoundStep | None = None
         round_plan, starts = self._start(request, _FACTS, _PLAN), True
         while number < last:
             outcome = yield round_plan
@@ -121,7 +121,9 @@ class Magentic(Planner):
         outcome = yield RoundPlan(Workflow((answer,)), (*notes, *results))
         return latest if outcome.responses[0] is None else None
 
-    def _start(self, request: PlanRequest, facts: str, plan: str, shown: Sequence[StepOf] = ()) -> RoundPlan:
+    def _start(
+        self, request: PlanRequest, facts: str, plan: str, shown: Sequence[RoundStep] = ()
+    ) -> RoundPlan:
         """Facts, plan and the first ledger."""
         sees = bool(shown)
         steps = (
@@ -137,7 +139,7 @@ class Magentic(Planner):
         self,
         request: PlanRequest,
         told: tuple[str, str] | tuple[()],
-        shown: Sequence[StepOf],
+        shown: Sequence[RoundStep],
         *,
         again: bool = False,
     ) -> RoundPlan:

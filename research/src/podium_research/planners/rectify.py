@@ -20,7 +20,7 @@ from podium.planners.plans import voting_step
 from podium.planners.rounds import (
     RoundPlan,
     Rounds,
-    StepOf,
+    RoundStep,
     all_rounds,
     first_json_object,
     most_common,
@@ -76,25 +76,25 @@ class RectifyOrReject(Planner):
         for answer in range(count):
             steps += self._audits(request, answer)
         earlier_round = yield RoundPlan(Workflow((*steps, _vote(request, count))))
-        survivors: list[tuple[StepOf, str]] = []
+        survivors: list[tuple[RoundStep, str]] = []
         first, number, last = earlier_round, 0, all_rounds(request) - 1
         for answer, member in enumerate(self.members):
-            earlier_round, at, place = first, 0, answer
+            earlier_round, round_number, step = first, 0, answer
             start = count + len(AUDITS) * answer
             findings = _findings(earlier_round, start)
             for _ in range(RETRIES):
-                if not findings or earlier_round.responses[place] is None or number + 1 >= last:
+                if not findings or earlier_round.responses[step] is None or number + 1 >= last:
                     break
-                shows = ((at, place), *((at, step) for step in findings))
+                shows = ((round_number, step), *((round_number, finding) for finding in findings))
                 retry = worker_step(request, member, RETRY, sees=True)
                 audits = self._audits(request, 0)
                 earlier_round = yield RoundPlan(Workflow((retry, *audits, _vote(request, 1))), shows)
                 number += 1
-                at, place = number, 0
+                round_number, step = number, 0
                 findings = _findings(earlier_round, 1)
-            response = earlier_round.responses[place]
+            response = earlier_round.responses[step]
             if response is not None and not findings:
-                survivors.append(((at, place), response))
+                survivors.append(((round_number, step), response))
         if len(survivors) < min(2, count):
             anew = yield voted_round_plan(
                 request, [worker_step(request, member, ANSWER_WHOLE_QUESTION) for member in self.members]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from podium.errors import ConfigError
 from podium.planner import Planner, PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec, read_worker, read_worker_count
-from podium.planners.rounds import RoundPlan, Rounds, StepOf, all_rounds, plan_rounds, worker_step
+from podium.planners.rounds import RoundPlan, Rounds, RoundStep, all_rounds, plan_rounds, worker_step
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workflow import Workflow
@@ -54,8 +54,8 @@ class SelfRefine(Planner):
         return plan_rounds(request, self._rounds(request))
 
     def _rounds(self, request: PlanRequest) -> Rounds:
-        seen: list[StepOf] = []
-        latest: StepOf | None = None
+        seen: list[RoundStep] = []
+        latest: RoundStep | None = None
         last = min(self.refinements, max(0, all_rounds(request) - 2))
         for number in range(last + 1):
             subtask = ANSWER_WHOLE_QUESTION if latest is None else REFINE

@@ -20,7 +20,7 @@ from podium.planners.baseline import BaselineContext, BaselineSpec, read_members
 from podium.planners.rounds import (
     RoundPlan,
     Rounds,
-    StepOf,
+    RoundStep,
     all_rounds,
     plan_rounds,
     voted_round_plan,
@@ -40,7 +40,7 @@ class MemberAnswer:
     """The latest answer of one of the members."""
 
     member: int
-    place: StepOf
+    step: RoundStep
     text: str | None
     """The text of the reply. Is None if the worker failed."""
 
@@ -76,13 +76,13 @@ class SelfOrg(Planner):
             revising = [answer for level in levels[1:] for answer in level]
             outcome = yield self._revision(request, levels)
             revised = {
-                answer.member: replace(answer, place=(number, step), text=text)
+                answer.member: replace(answer, step=(number, step), text=text)
                 for step, (answer, text) in enumerate(zip(revising, outcome.responses, strict=False))
                 if text is not None
             }
             answers = [revised.get(answer.member, answer) for answer in answers]
         best = _levels(answers)[0][0]
-        return None if best.text is None else best.place
+        return None if best.text is None else best.step
 
     def _revision(self, request: PlanRequest, levels: Sequence[Sequence[MemberAnswer]]) -> RoundPlan:
         """The steps of all levels but the first. A level reads the steps of the levels between itself and the first."""
@@ -93,7 +93,7 @@ class SelfOrg(Planner):
                 worker_step(request, self.members[answer.member], _REVISE, reads=above, sees=True)
                 for answer in level
             ]
-        return voted_round_plan(request, steps, [answer.place for answer in levels[0]])
+        return voted_round_plan(request, steps, [answer.step for answer in levels[0]])
 
 
 def _levels(answers: Sequence[MemberAnswer]) -> list[list[MemberAnswer]]:

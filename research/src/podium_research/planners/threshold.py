@@ -58,7 +58,7 @@ def ranks(folds: Sequence[Fold]) -> Predict:
     """Rank each question among the questions that the predictors have not seen, by what column 1 gains on column 0.
 
     It is the smoothed p-value of a cross-conformal predictor (Vovk 2015): each predictor compares a question with its
-    own unseen ones, and the place among equal gains is drawn. Over new questions, ranks are about uniform.
+    own unseen ones, and the order of equal gains is drawn. Over new questions, ranks are about uniform.
     """
     unseen = [_gain(fold.unseen_NT) for fold in folds]
     questions = sum(map(len, unseen))
@@ -121,8 +121,8 @@ def _read(argument: str) -> _Read:
 def _split(argument: str) -> tuple[str, str]:
     """The workers, and what follows them. Names may have colons, so the workers end before the first known method."""
     parts = argument.split(":")
-    place = next((place for place, part in enumerate(parts) if place and part in METHODS), 1)
-    return ":".join(parts[:place]), ":".join(parts[place:])
+    end = next((index for index, part in enumerate(parts) if index and part in METHODS), 1)
+    return ":".join(parts[:end]), ":".join(parts[end:])
 
 
 def _open(argument: str, context: BaselineContext) -> Threshold:

@@ -17,7 +17,7 @@ from podium.errors import ConfigError
 from podium.planner import Planner, PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec
 from podium.planners.plans import worker_number
-from podium.planners.rounds import RoundPlan, Rounds, StepOf, all_rounds, plan_rounds, worker_step
+from podium.planners.rounds import RoundPlan, Rounds, RoundStep, all_rounds, plan_rounds, worker_step
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workflow import Workflow
@@ -50,8 +50,8 @@ class Trinity(Planner):
     def _rounds(self, request: PlanRequest) -> Rounds:
         text = request.question.text
         last: Role | None = None
-        results: list[StepOf] = []
-        answer: StepOf | None = None
+        results: list[RoundStep] = []
+        answer: RoundStep | None = None
         turns = max(1, min(_TURNS, all_rounds(request) - 1))
         for number in range(turns):
             worker, role = self.head.choose(text, last)

@@ -114,7 +114,7 @@ class ReasoningGymPool:
         self._pool = ChildPool(_start, min(_MAX_PROCESSES, usable_cores()), "reasoning-gym")
 
     @property
-    def places(self) -> int:
+    def concurrency(self) -> int:
         """Requests that are served at the same time."""
         return self._pool.most
 

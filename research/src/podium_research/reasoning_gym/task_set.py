@@ -86,7 +86,7 @@ class ReasoningGym(TaskSetSpec):
 
     def read_splits(self, splits: Collection[str]) -> Mapping[str, LoadedSplit]:
         configs = self._generator_configs(self.pool.names())
-        with ThreadPoolExecutor(self.pool.places) as threads:
+        with ThreadPoolExecutor(self.pool.concurrency) as threads:
             parts = list(threads.map(lambda config: self._draw_questions(config, splits), configs))
         return {
             split: LoadedSplit(
@@ -166,8 +166,8 @@ class ReasoningGym(TaskSetSpec):
 
 def _split_of(key: str) -> str:
     """The one split to which a question belongs, by its text."""
-    place = named_uniform("reasoning-gym", key)
-    return "train" if place < 0.5 else "validation" if place < 0.75 else "test"
+    uniform = named_uniform("reasoning-gym", key)
+    return "train" if uniform < 0.5 else "validation" if uniform < 0.75 else "test"
 
 
 @dataclass(frozen=True, slots=True)

@@ -189,12 +189,12 @@ class MMLUPro(HubSet):
         if self.categories and category not in self.categories:
             return None
         listed = list_column(values, "options")
-        place = int_column(values, "answer_index")
-        if not 0 <= place < len(listed) or listed[place] == "N/A":
+        index = int_column(values, "answer_index")
+        if not 0 <= index < len(listed) or listed[index] == "N/A":
             raise ValueError("none of its options is the right one")
         options = [option for option in listed if option != "N/A"]
-        # By its place, not by the file's letter: an option left out before it moves it up.
-        gold = ascii_uppercase[place - listed[:place].count("N/A")]
+        # By its index, not by the file's letter: an option left out before it moves it up.
+        gold = ascii_uppercase[index - listed[:index].count("N/A")]
         facts = {"family": category, "source": text_column(values, "src")}
         return Sample(
             choice_question(text_column(values, "question"), options),
@@ -244,7 +244,7 @@ class GPQA(HubSet):
         order = list(range(len(options)))
         Random(f"gpqa/{self.seed}/{record}").shuffle(order)
         return Sample(
-            choice_question(text_column(values, "Question"), [options[place] for place in order]),
+            choice_question(text_column(values, "Question"), [options[index] for index in order]),
             ascii_uppercase[order.index(0)],
             record,
             {

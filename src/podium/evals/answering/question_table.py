@@ -78,8 +78,8 @@ class QuestionTable:
         """The answers in a file to the present questions, by task and repeat."""
         known = {task.id: task for task in self.questions}
         return {
-            place: answer
-            for place, answer in AnswerFiles(self.folder).answers(key).items()
+            slot: answer
+            for slot, answer in AnswerFiles(self.folder).answers(key).items()
             if answer.task in known and answer.matches(known[answer.task])
         }
 
@@ -127,7 +127,7 @@ class QuestionTable:
                         pool_for=partial(self._pool_of, planner.worker),
                         repeats=self.repeats,
                         seed=str(self.seed),
-                        kept={place: answer for place, answer in kept.items() if not answer.worker_failed},
+                        kept={slot: answer for slot, answer in kept.items() if not answer.worker_failed},
                         judged=self.judged,
                         on_rollout=partial(files.add, planner.key, planner.label),
                     )

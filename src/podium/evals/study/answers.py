@@ -140,4 +140,4 @@ class StudyAnswers:
 def _kept(table: QuestionTable, worker: str) -> Mapping[tuple[str, int], Rollout]:
     """The kept answers of a worker to the present questions, by task and repeat."""
     answers = table.kept_answers(table.alone(worker).key)
-    return {place: answer for place, answer in answers.items() if answer.trace.answer is not None}
+    return {slot: answer for slot, answer in answers.items() if answer.trace.answer is not None}

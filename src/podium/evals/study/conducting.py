@@ -151,13 +151,13 @@ class ConductorStudy:
             note += f" It was measured on {runs:,} questions, and is compared on these."
         if share := Evaluation(tuple(rollouts)).beyond_recording:
             note += f" For {share:.0%} of its recorded answers, a live worker would have said something else."
-        places = {task.id: place for place, task in enumerate(self.known.tasks)}
+        indices = {task.id: index for index, task in enumerate(self.known.tasks)}
         score_Q, cost_Q = np.full(questions, np.nan), np.full(questions, np.nan)
         for rollout in rollouts:
-            place = places[rollout.task]
-            cost_Q[place] = rollout.trace.uncached_usd
+            index = indices[rollout.task]
+            cost_Q[index] = rollout.trace.uncached_usd
             if rollout.grade.failure is None:
-                score_Q[place] = float(rollout.correct)
+                score_Q[index] = float(rollout.correct)
         return MethodResult(conductor.name, score_Q, cost_Q, None, note=note)
 
 

@@ -193,6 +193,6 @@ def _alone(pool: Pool, worker: int, task: Task) -> tuple[StepEstimate, ...]:
 
 def _conducted(pool: Pool, workers: Sequence[int], first: int, task: Task) -> tuple[StepEstimate, ...]:
     """An assumed plan for the question: the workers in turn, each of which sees all earlier responses."""
-    turns = (workers[(first + place) % len(workers)] for place in range(_PLAN_STEPS))
+    turns = (workers[(first + position) % len(workers)] for position in range(_PLAN_STEPS))
     steps = (Step(worker, ANSWER_WHOLE_QUESTION, Access(all=True)) for worker in turns)
     return estimate_plan(Workflow(tuple(steps)), pool, task.question).steps

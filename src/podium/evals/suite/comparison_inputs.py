@@ -76,17 +76,17 @@ class ComparisonInputs:
         finally:
             await opened.pool.close()
 
-    def pool_of(self, task: Task, place: int) -> Pool:
+    def pool_of(self, task: Task, index: int) -> Pool:
         """The pool that answers a question.
 
         Args:
-            place: the question's place among the questions of its seed, from 0.
+            index: the question's index among the questions of its seed, from 0.
         """
         if self.drawn is not None:
             return self.drawn.draw(task.id)
         degradation = self.table.pool.degradation
         return (
-            self.pool if degradation is None or place < degradation.at else _degraded(self.pool, degradation)
+            self.pool if degradation is None or index < degradation.at else _degraded(self.pool, degradation)
         )
 
     def tasks(self, seed: int) -> TaskSet:

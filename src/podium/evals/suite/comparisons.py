@@ -149,9 +149,9 @@ def _on_seeds(table: SuiteTable, evaluations: Mapping[str, Evaluation]) -> Itera
         yield f"{shown.label}: each seed has a checkpoint of its own; they are right on {', '.join(shares)} %."
 
 
-def share_text(share: float | None, places: int) -> str:
+def share_text(share: float | None, decimals: int) -> str:
     """A share in percent. A dash if the grader could judge no answer."""
-    return "–" if share is None else f"{100 * share:.{places}f}"
+    return "–" if share is None else f"{100 * share:.{decimals}f}"
 
 
 def _on_looks(table: SuiteTable) -> list[str]:

@@ -119,7 +119,7 @@ def _leading(
     levels: Iterable[float | None] = [plan.cost_sensitivity]
     if all_levels and plan.cost_sensitivity is None and source is not None:
         levels = range(Checkpoint.read(source).prompt.levels) or levels
-    for place, level in enumerate(levels):
+    for index, level in enumerate(levels):
         yield PlannerEntry(
             planner=plan.planner,
             cost_sensitivity=level,
@@ -127,8 +127,8 @@ def _leading(
             conductor=team.conductor if team.conductor.model_fields_set and plan.uses_conductor else None,
             rounds=team.budget.given_rounds,
             label=_label("Conductor", level) if plan.planner == "conductor" else plan.planner,
-            controls=() if place else controls,
-            untrained=None if place else untrained,
+            controls=() if index else controls,
+            untrained=None if index else untrained,
         )
 
 

@@ -216,7 +216,7 @@ class _JobRun:
                 self._add(key, best.model_copy(update={"repeat": repeat, "grade": grade}))
 
     def _pool_of(self, task: Task) -> Pool:
-        return self.inputs.pool_of(task, self._places[task.id])
+        return self.inputs.pool_of(task, self._indices[task.id])
 
     def _own_pool_of(self, task: Task) -> Pool:
         """The pool of the planner's own row."""
@@ -224,8 +224,8 @@ class _JobRun:
         return pool if alone is None else without_fallback(pool, alone)
 
     @cached_property
-    def _places(self) -> Mapping[str, int]:
-        return {task_id: place for place, task_id in enumerate(self.tasks)}
+    def _indices(self) -> Mapping[str, int]:
+        return {task_id: index for index, task_id in enumerate(self.tasks)}
 
     def _add(self, key: str, rollout: Rollout) -> None:
         control = next(name for name, its in self.job.keys.items() if its == key)

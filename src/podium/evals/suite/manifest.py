@@ -272,12 +272,12 @@ def _jobs(settings: SuiteSettings, table: SuiteTable, *, training: bool = False)
         known = (each for each in table.training if each.entry.pool == row.entry.pool)
         learned = {each.entry.planner.partition(":")[2]: each.files[0].key for each in known}
         of_row = table.settings.of_row(row.entry)
-        for place, file in enumerate(row.files):
+        for index, file in enumerate(row.files):
             yield SuiteJob(
                 settings=settings,
                 table=of_row.training(settings.training) if training else of_row,
                 entry=row.entry.of_seed(file.seed),
                 seed=file.seed,
-                keys={each.control or "": each.files[place].key for each in own},
+                keys={each.control or "": each.files[index].key for each in own},
                 training={} if training else learned,
             )

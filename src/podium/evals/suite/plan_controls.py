@@ -176,11 +176,11 @@ def _shuffled(workflow: Workflow, setting: ControlInput) -> Workflow:
     """The steps in a random order. Each step still reads those of its steps that now come before it."""
     order = list(range(len(workflow.steps)))
     setting.random.shuffle(order)
-    place = {old: new for new, old in enumerate(order)}
+    new_position = {old: new for new, old in enumerate(order)}
 
     def moved(old: int) -> Step:
         access = workflow.steps[old].access
-        reads = sorted(place[read] for read in access.steps if place[read] < place[old])
+        reads = sorted(new_position[read] for read in access.steps if new_position[read] < new_position[old])
         return replace(workflow.steps[old], access=replace(access, steps=tuple(reads)))
 
     return Workflow(tuple(map(moved, order)))

@@ -137,14 +137,14 @@ def _add_questions(
     """Add the questions, each with its first wording; returns by id whether the table has only that wording."""
     one_wording: dict[str, bool] = {}
     for row in _rows(questions.file, _columns(questions)):
-        with _placed(questions.file, row):
+        with _naming_row(questions.file, row):
             question_id = read_text(row.values, questions.id)
         if not _named(row, questions.where):
             import_report.left_out["questions that `where` does not name"] += 1
         elif question_id is None:
             import_report.left_out["questions without an id"] += 1
         else:
-            with _placed(questions.file, row):
+            with _naming_row(questions.file, row):
                 question = RecordedQuestion(
                     question_id,
                     fill_template(questions.text, row.values),
@@ -172,12 +172,12 @@ def _add_responses(
             return True
         if not both or not _named(row, questions.where):
             return False
-        with _placed(questions.file, row):
+        with _naming_row(questions.file, row):
             return not writer.has_other_wording(question_id, fill_template(questions.text, row.values))
 
     any_added, stray = False, None
     for row in _rows(responses.file, named):
-        with _placed(responses.file, row):
+        with _naming_row(responses.file, row):
             question_id = read_text(row.values, responses.question)
             worker = read_text(row.values, responses.worker)
         if not _named(row, responses.where):
@@ -235,7 +235,7 @@ def _named(row: Row, where: dict[str, str | int | float | bool]) -> bool:
 
 
 @contextmanager
-def _placed(file: Path, row: Row) -> Iterator[None]:
+def _naming_row(file: Path, row: Row) -> Iterator[None]:
     """Turn a ValueError for a cell into a UsageError that names the file and the line."""
     try:
         yield
@@ -244,7 +244,7 @@ def _placed(file: Path, row: Row) -> Iterator[None]:
 
 
 def _add(writer: RecordingWriter, question_id: str, worker: str, row: Row, columns: ResponseColumns) -> bool:
-    with _placed(columns.file, row):
+    with _naming_row(columns.file, row):
         response = _response(worker, row.values, columns)
         number = read_sample(row.values, columns.sample)
     return writer.add(question_id, response, sample=number)

@@ -155,20 +155,20 @@ def _last_claim(response: str, key: _Key | None) -> _Claim | None:
     marks = list(_ANSWER_MARK.finditer(text))
     definite = {mark.end() for mark in marks}
     said = {match.end() for match in _SAID.finditer(text)}
-    for place in sorted(definite | said, reverse=True)[:_MAX_OPTIONS]:
-        read = _definite if place in definite else _tentative
-        claim = read(text[place : place + _MAX_CLAIM_CHARS].partition("</answer>")[0], key)
+    for start in sorted(definite | said, reverse=True)[:_MAX_OPTIONS]:
+        read = _definite if start in definite else _tentative
+        claim = read(text[start : start + _MAX_CLAIM_CHARS].partition("</answer>")[0], key)
         if claim is not None:
-            return _Claim(claim.text, "") if _beside_another(text, marks, place, claim) else claim
+            return _Claim(claim.text, "") if _beside_another(text, marks, start, claim) else claim
     return _in_lines(
         [line[:_MAX_CLAIM_CHARS].strip() for line in re.findall(r"\S.*", text)[-_MAX_OPTIONS:]], key
     )
 
 
-def _beside_another(text: str, marks: list[re.Match[str]], place: int, claim: _Claim) -> bool:
+def _beside_another(text: str, marks: list[re.Match[str]], start: int, claim: _Claim) -> bool:
     """Whether the answer mark right before the claim's mark has another letter."""
     for first, second in pairwise(marks):
-        if second.end() == place and (other := _TOGETHER.fullmatch(text, first.end(), second.start())):
+        if second.end() == start and (other := _TOGETHER.fullmatch(text, first.end(), second.start())):
             return other[1].upper() != claim.letter
     return False
 
@@ -207,7 +207,7 @@ def _named(said: str, key: _Key | None) -> _Claim | None:
     if len(said) > 100 + 4 * max(map(len, options), default=0):
         return None  # no option is so long
     words = normalised_words(said)
-    named = [place for place, option in enumerate(options) if option == words]
+    named = [index for index, option in enumerate(options) if option == words]
     return _Claim(said, chr(ord("A") + named[0])) if len(named) == 1 else None
 
 

@@ -130,9 +130,9 @@ def parse_tests(text: str) -> CodeTests:
         return _GOLD.validate_json(text)
     except ValidationError as error:
         problem = error.errors()[0]
-        place = ".".join(map(str, problem["loc"]))
+        key = ".".join(map(str, problem["loc"]))
         said = problem["msg"].removeprefix("Value error, ")
-        raise ValueError(f"the gold answer{f' at {place}' if place else ''} is no tests: {said}") from None
+        raise ValueError(f"the gold answer{f' at {key}' if key else ''} is no tests: {said}") from None
 
 
 def _same_length(inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:

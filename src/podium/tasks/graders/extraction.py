@@ -138,9 +138,9 @@ def after_hashes(response: str) -> str | None:
 def stated_answer(text: str) -> str | None:
     """The stated answer as it is written, without the frame of boxes, or None if there is none."""
     response = text.strip()
-    places = [place for look in (last_boxes, _tag, _member, _final) if (place := look(response))]
-    if places:
-        return max(places)[1]
+    answers = [found for look in (last_boxes, _tag, _member, _final) if (found := look(response))]
+    if answers:
+        return max(answers)[1]
     answer = _behind(_ANSWER, response)
     return answer[1] if answer else _last_line(response)
 

@@ -84,5 +84,5 @@ def is_false(equation: str, statement: str) -> bool:
 
 
 def _rounds(one: Decimal, other: Decimal) -> bool:
-    places = max(int(one.as_tuple().exponent), int(other.as_tuple().exponent))
-    return abs(one - other) < Decimal(10) ** places if places < 0 else one == other
+    exponent = max(int(one.as_tuple().exponent), int(other.as_tuple().exponent))
+    return abs(one - other) < Decimal(10) ** exponent if exponent < 0 else one == other

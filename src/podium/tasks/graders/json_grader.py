@@ -200,10 +200,10 @@ def check_schema(schema: Mapping[str, Any]) -> None:
         validator.check_schema(schema)
     except SchemaError as error:
         raise ValueError(f"it is no JSON Schema: {error.message}") from None
-    for place in _objects(schema):
-        if "patternProperties" in place:
+    for part in _objects(schema):
+        if "patternProperties" in part:
             raise ValueError("patternProperties are not read; name the keys in properties")
-        reference = place.get("$ref", "#")
+        reference = part.get("$ref", "#")
         if isinstance(reference, str) and not reference.startswith("#"):
             raise ValueError(f"the reference {reference!r} leaves the schema; put what it names under $defs")
 

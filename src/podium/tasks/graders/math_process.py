@@ -182,8 +182,8 @@ def _equal_where_real(gold: Any, answer: Any) -> bool:
         return False
     (variable,) = gold.free_symbols
     alike = 0
-    for place in (-7, -3, -1, -0.4, 0.3, 0.7, 1.9, 3, 11, 29):
-        one, other = (N(side.subs(variable, Rational(str(place))), 20) for side in (gold, answer))
+    for value in (-7, -3, -1, -0.4, 0.3, 0.7, 1.9, 3, 11, 29):
+        one, other = (N(side.subs(variable, Rational(str(value))), 20) for side in (gold, answer))
         if one.is_Float != other.is_Float or (one.is_Float and abs(one - other) > abs(one) / 10**12):
             return False
         alike += bool(one.is_Float)

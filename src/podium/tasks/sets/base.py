@@ -1,7 +1,7 @@
 """What all task sets share: settings, as a TOML file may give them, that read the tasks of a split.
 
 Rows become tasks in one place, `read_tasks`, so that for every set a row that cannot be a task is either refused by its
-place in its file or counted. Splits share no question: a question stands in the latest of its splits alone (test, then
+location or counted. Splits share no question: a question stands in the latest of its splits alone (test, then
 validation, then train), so what is measured is never trained on. Where a source has train and no validation, a tenth of
 train becomes validation, by a hash of the question.
 """
@@ -127,7 +127,7 @@ def read_tasks(
         name: the name of the set; task ids begin with it.
 
     Raises:
-        ConfigError: a row cannot be a task, and bad rows are refused; the message names its place.
+        ConfigError: a row cannot be a task, and bad rows are refused; the message names its location.
     """
     tasks: dict[str, RowTask] = {}
     skipped: Counter[str] = Counter()

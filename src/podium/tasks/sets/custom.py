@@ -228,7 +228,7 @@ class CustomSet(TaskSetSpec):
         gold = cell_text(values, self.gold)
         if self.first_option is None:
             return gold
-        letters = {str(self.first_option + place): letter for place, letter in enumerate(ascii_uppercase)}
+        letters = {str(self.first_option + index): letter for index, letter in enumerate(ascii_uppercase)}
         if gold not in letters:
             raise ValueError(f"its {self.gold} {gold!r} is the number of no option")
         return letters[gold]

@@ -51,7 +51,7 @@ class InspectSample:
 
     id: str
     """The id of the sample, unique within the set."""
-    place: str
+    location: str
     """Where the sample stands, for messages, as in "theory.py@capitals, sample 3"."""
     sample: Sample
     solver: Solver
@@ -143,7 +143,7 @@ class InspectGrader:
         try:
             return _verdict(await _in_own_task(self._score(response)))
         except (UsageError, GraderError) as error:
-            raise GraderError(f"{self.sample.place}: {error}") from error
+            raise GraderError(f"{self.sample.location}: {error}") from error
 
     async def _score(self, response: str) -> Score | None:
         responses = [response]
@@ -219,7 +219,7 @@ def samples_of(task: inspect_ai.Task, name: str, *, plain: bool) -> Iterator[Ins
             )
         yield InspectSample(
             id=f"inspect/{task.name}/{own_id}",
-            place=f"{name}, sample {own_id}",
+            location=f"{name}, sample {own_id}",
             sample=sample,
             solver=_plain_solver(sample) if plain else chain(task.setup or [], task.solver),
             scorer=scorer,

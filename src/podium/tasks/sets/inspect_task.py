@@ -73,7 +73,7 @@ class InspectTask(TaskSetSpec):
                 if self.on_bad_row == "refuse":
                     said = str(error).removesuffix(".")
                     raise ConfigError(
-                        f'{sample.place}: {said}; on_bad_row = "skip" leaves such samples out.'
+                        f'{sample.location}: {said}; on_bad_row = "skip" leaves such samples out.'
                     ) from None
                 skipped[str(error)] += 1
             else:
