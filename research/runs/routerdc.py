@@ -117,14 +117,14 @@ def main() -> None:
         writer.write(file, name="routerdc")
         recording = Recording.open(file)
     scores = Scores(recording)
-    train = [one for one in scores.whole(recording.of_split("train")) if one.family in INSIDE]
+    train = [one for one in scores.whole(recording.questions_of("train")) if one.family in INSIDE]
     if options.declare:
         LEDGER.parent.mkdir(exist_ok=True)
         labels = tuple(label for label, _ in rules(train, scores))
         config = digest([Path(__file__).name, *labels])
         look = SplitLook(tasks="RouterDC", split=TEST, config=config, planners=labels, note=options.declare)
         LookLog(LEDGER).count(look)
-        test = scores.whole(recording.of_split("test"))
+        test = scores.whole(recording.questions_of("test"))
         rows = {label: by_family(rule, test, scores) for label, rule in rules(train, scores)}
     else:
         rows = cross_fit(train, scores)

@@ -124,7 +124,7 @@ async def test_an_answer_that_could_not_be_judged_is_kept_without_a_verdict(tmp_
     recording = Recording.open(tmp_path / "r.parquet")
     ((response,),) = recording.responses("Why?").values()
     assert (response.text, response.score) == ("Answer: 5", None)
-    (question,) = recording.of_split("test")
+    (question,) = recording.questions_of("test")
     assert question.gold is None, "tests of programs are too long to be kept"
 
 

@@ -76,7 +76,7 @@ async def test_rotation_equals_reading_a_recording_with_rotated_samples(tmp_path
         assert (turned.alone_QWR == read.alone_QWR).all()
         for members in ((0, 0), (1, 1, 1, 2), (2, 0, 1), (0, 0, 0, 2, 2)):
             assert turned.vote_scores(members).tolist() == read.vote_scores(members).tolist()
-            assert turned.agreeing(members).tolist() == read.agreeing(members).tolist()
+            assert turned.agreement(members).tolist() == read.agreement(members).tolist()
 
 
 async def test_committee_cost_is_the_mean_over_rotations(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ async def test_repeated_committee_member_agrees_only_if_its_next_sample_does(tmp
     given = [{"ada": "Abc", "bob": "bbA"}, {"ada": "AAb", "bob": "ccc"}]
     answers = await answers_of(tmp_path, given)
     agreed = [
-        dict(zip(answers.texts, answers.agreeing(members).tolist(), strict=True))
+        dict(zip(answers.texts, answers.agreement(members).tolist(), strict=True))
         for members in ((0, 0, 0), (1, 1, 1), (0, 0, 1))
     ]
     assert [counts["Question 0?"] for counts in agreed] == [1, 2, 2]

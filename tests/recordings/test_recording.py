@@ -72,9 +72,9 @@ def test_sample_count_of_a_question_ignores_sample_numbers(small: Recording) -> 
 
 
 def test_a_split_holds_its_own_questions(small: Recording) -> None:
-    assert [question.id for question in small.of_split("test")] == ["q0"]
-    assert [question.id for question in small.of_split("train")] == ["q1"]
-    assert list(small.of_split("validation")) == []
+    assert [question.id for question in small.questions_of("test")] == ["q0"]
+    assert [question.id for question in small.questions_of("train")] == ["q1"]
+    assert list(small.questions_of("validation")) == []
 
 
 @pytest.mark.parametrize("missing", ["small.parquet", "small.json"])

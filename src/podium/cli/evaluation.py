@@ -123,7 +123,7 @@ def _of_team(file: TeamFile, runner: SuiteRunner, *, untrained: str | None, seed
     pool = open_pool(team)
     settings = default_suite(team, pool, file.overrides, untrained=untrained, seed=seed)
     (table,) = tables_of(settings)
-    opened = ComparisonInputs.of_pool(table, pool, team)
+    opened = ComparisonInputs.from_pool(table, pool, team)
     open_limited = partial(
         open_dispatcher,
         cache=team.cache,

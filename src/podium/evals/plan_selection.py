@@ -184,7 +184,7 @@ class VoterPrices:
         )
 
     @classmethod
-    def of_pool(cls, pool: Pool, workers: Sequence[str], questions: Sequence[str]) -> VoterPrices:
+    def from_pool(cls, pool: Pool, workers: Sequence[str], questions: Sequence[str]) -> VoterPrices:
         """The prices that the profiles of a pool's workers, given by name, state for each question."""
         indices = [pool.names.index(worker) for worker in workers]
         profiles_Q = map(pool.profiles_for, questions)

@@ -69,7 +69,7 @@ class QuestionsToRecord:
             NoTasksError: the splits have no questions.
         """
         there = splits_of(name)
-        names = [split] if split is not None else [known for known in _SHARES if known in there]
+        names = [split] if split is not None else [share for share in _SHARES if share in there]
         if not names:
             raise UsageError(
                 f"{name} has no split train, validation or test; name one with --split, such as {there[0]}."
@@ -78,15 +78,15 @@ class QuestionsToRecord:
             names[0]: open_tasks(name, names[0])  # It has no tasks, and the error says why.
         }
         warnings = [warning for tasks in opened.values() for warning in warnings_of(tasks)]
-        counts = _questions_of_splits(size, {of_split: len(tasks) for of_split, tasks in opened.items()})
+        counts = _questions_of_splits(size, {split_name: len(tasks) for split_name, tasks in opened.items()})
         if (total := sum(counts.values())) < size:
             warnings.append(
                 f"{name}: --questions {size}, but {', '.join(names)} {'has' if len(names) == 1 else 'have'} "
                 f"only {total:,} question{'s' * (total != 1)}; the recording has all of them."
             )
         taken = {
-            of_split: [opened[of_split][number] for number in range(count)]
-            for of_split, count in counts.items()
+            split_name: [opened[split_name][number] for number in range(count)]
+            for split_name, count in counts.items()
             if count
         }
         positions = [
@@ -95,8 +95,8 @@ class QuestionsToRecord:
         bare, left_out = bare_tasks(task for _, task in sorted(positions, key=lambda pair: pair[0]))
         return cls(
             tuple(bare),
-            {task.id: of_split for of_split, tasks in taken.items() for task in tasks},
-            tuple(opened[of_split].name for of_split in taken),
+            {task.id: split_name for split_name, tasks in taken.items() for task in tasks},
+            tuple(opened[split_name].name for split_name in taken),
             left_out,
             tuple(warnings),
         )

@@ -131,9 +131,9 @@ class AnswerMatrix:
             )
         if len(columns) == len(self.workers):
             return self
-        return self.cached(("workers", *columns), lambda: self._columns_of(columns))
+        return self.cached(("workers", *columns), lambda: self._with_workers(columns))
 
-    def _columns_of(self, columns: list[int]) -> AnswerMatrix:
+    def _with_workers(self, columns: list[int]) -> AnswerMatrix:
         own_QW, price_of = self.own_samples_QW, self.price_of
 
         def price_of_these(members: Members) -> Floats:
@@ -225,9 +225,9 @@ class AnswerMatrix:
 
     def rotated(self, first: int) -> AnswerMatrix:
         """These answers with sample number `first` in front. A worker with fewer samples starts again from number 0."""
-        return self if first == 0 else self._columns(first, self.alone_QWR.shape[2])
+        return self if first == 0 else self._samples_from(first, self.alone_QWR.shape[2])
 
-    def _columns(self, first: int, count: int) -> AnswerMatrix:
+    def _samples_from(self, first: int, count: int) -> AnswerMatrix:
         """`count` answers of each worker, from the sample `first` on."""
         own_QW = (
             np.full(self.alone_QWR.shape[:2], self.samples)
@@ -246,13 +246,13 @@ class AnswerMatrix:
         """[Q]: the score of a committee on each question. Votes and ties count as in the voting tool."""
         if len(members) == 1:
             return self.alone_QWR[:, members[0], 0]
-        return self._won(members, weights)[1]
+        return self._winners(members, weights)[1]
 
     def answers_of(self, members: Members) -> Ints:
         """[Q, M]: the answer of each member of a committee. A worker that is named again gives its next sample."""
         return self.answer_QWR[:, *_cells(members)]
 
-    def _won(self, members: Members, weights: Sequence[float] = ()) -> tuple[Ints, Floats]:
+    def _winners(self, members: Members, weights: Sequence[float] = ()) -> tuple[Ints, Floats]:
         """[Q], [Q]: the answer that the vote gives, and its score."""
         answer_QM = self.answers_of(members)
         score_QM = self.voted_QWR[:, *_cells(members)]
@@ -263,7 +263,7 @@ class AnswerMatrix:
         nothing_Q = votes_QM.max(axis=1) < 0
         return answer_QM[rows, winner_Q], np.where(nothing_Q, 0.0, score_QM[rows, winner_Q])
 
-    def agreeing(self, members: Members) -> Ints:
+    def agreement(self, members: Members) -> Ints:
         """[Q]: how many of a committee's answers equal the most frequent one; 0 if there is no answer."""
         answer_QM = self.answers_of(members)
         same_QMM = (answer_QM[:, :, None] == answer_QM[:, None, :]) & (answer_QM != NO_ANSWER)[:, :, None]
@@ -272,7 +272,7 @@ class AnswerMatrix:
 
     def unanimous(self, members: Members) -> npt.NDArray[np.bool_]:
         """[Q]: whether all answers of a committee are equal."""
-        return np.asarray(self.agreeing(members) == len(members), dtype=np.bool_)
+        return np.asarray(self.agreement(members) == len(members), dtype=np.bool_)
 
 
 def _cells(members: Members) -> tuple[list[int], list[int]]:

@@ -118,7 +118,7 @@ class Recording:
             for row in first
         )
 
-    def of_split(self, split: str) -> Iterator[RecordedQuestion]:
+    def questions_of(self, split: str) -> Iterator[RecordedQuestion]:
         """The questions of a split, in the file's order."""
         return (question for question in self.questions if question.split == split)
 
@@ -129,19 +129,19 @@ class Recording:
 
     def responses(self, text: str) -> dict[str, tuple[RecordedResponse, ...]]:
         """All samples of each worker, in order, to the bare question of this wording; empty when it is not here."""
-        return {worker: samples for (worker, seen), samples in self._of(text).items() if seen is None}
+        return {worker: samples for (worker, seen), samples in self._by_worker(text).items() if seen is None}
 
     def conditioned_responses(
         self, text: str, worker: str, seen: ShownContext
     ) -> tuple[RecordedResponse, ...]:
         """All samples in order that a worker gave to the question of this wording when it saw this."""
-        return self._of(text).get((worker, seen.key), ())
+        return self._by_worker(text).get((worker, seen.key), ())
 
     def all_responses(self, text: str) -> Iterator[RecordedResponse]:
         """Every response to the question of this wording, whatever its worker saw."""
-        return chain.from_iterable(self._of(text).values())
+        return chain.from_iterable(self._by_worker(text).values())
 
-    def _of(self, text: str) -> dict[tuple[str, str | None], tuple[RecordedResponse, ...]]:
+    def _by_worker(self, text: str) -> dict[tuple[str, str | None], tuple[RecordedResponse, ...]]:
         """The responses to a question, by worker and key of what it saw, which is None for the bare question."""
         number = self._by_text.get(text.strip())
         if number is None:

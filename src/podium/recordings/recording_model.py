@@ -66,7 +66,7 @@ class RecordedResponse:
     seconds: float | None = None
 
     @classmethod
-    def of_text(
+    def from_text(
         cls, worker: str, text: str, *, sample: int = 0, answer: str | None, score: float
     ) -> RecordedResponse:
         """A response with a text and a score, whose tokens are estimated from the text's length."""

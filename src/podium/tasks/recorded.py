@@ -49,7 +49,7 @@ class RecordedTasks(TaskList):
         question_filter = _QuestionFilter(
             recording, [worker for worker in pool if isinstance(worker, ReplayWorker)]
         )
-        questions = [question for question in recording.of_split(split) if question_filter.accepts(question)]
+        questions = list(filter(question_filter.accepts, recording.questions_of(split)))
         if not questions:
             raise NoTasksError(question_filter.error(split))
         Random(f"recorded/{seed}").shuffle(questions)

@@ -70,13 +70,13 @@ def import_dylan(path: Path, writer: RecordingWriter, report: Callable[[str], No
             )
             for agent, messages in enumerate(agents):
                 for turn, (asked, answer) in enumerate(_turns(messages)):
-                    seen = None if asked.strip() == prompt.strip() else _seen(asked, agent, turn)
+                    seen = None if asked.strip() == prompt.strip() else _shown_context(asked, agent, turn)
                     if seen is not None and (not seen.earlier or (turn == 1 and len(agents) < _MIN_AGENTS)):
                         import_report.left_out["answers to others whose own messages the logs lack"] += 1
                         continue
                     final = _answer(answer)
                     score = float(final is not None and same(final, gold))
-                    response = RecordedResponse.of_text(
+                    response = RecordedResponse.from_text(
                         worker, answer, sample=agent, answer=None, score=score
                     )
                     if not writer.add(question_id, response, seen=seen):
@@ -91,7 +91,7 @@ def _turns(messages: list[_Message]) -> Iterator[tuple[str, str]]:
             yield asked.content, answered.content
 
 
-def _seen(asked: str, agent: int, turn: int) -> ShownContext:
+def _shown_context(asked: str, agent: int, turn: int) -> ShownContext:
     """What a message of a debate shows. Without solutions in it, nothing earlier.
 
     The agents answer one after another. Each sees the latest answer of every other one: from the agents before it, the

@@ -87,14 +87,14 @@ def import_llmverify(path: Path, writer: RecordingWriter, report: Callable[[str]
             score = float(label is True)
             writer.add(
                 question_id,
-                RecordedResponse.of_text(
+                RecordedResponse.from_text(
                     row.model, row.response, sample=row.response_idx, answer=None, score=score
                 ),
             )
             seen = ShownContext(VERIFY, ((ANSWER_WHOLE_QUESTION, row.response),))
             for sample, (text, vote) in enumerate(zip(row.swap_inference1, row.votes, strict=False)):
                 agrees = label is not None and _VOTES.get(_word(vote)) == label
-                response = RecordedResponse.of_text(
+                response = RecordedResponse.from_text(
                     verifier, text, sample=sample, answer=None, score=float(agrees)
                 )
                 if writer.add(question_id, response, seen=seen):

@@ -88,7 +88,7 @@ def _add(
     letter = record.pred
     fresh = writer.add(
         question_id,
-        RecordedResponse.of_text(model, full_text, answer=letter, score=float(letter == record.answer)),
+        RecordedResponse.from_text(model, full_text, answer=letter, score=float(letter == record.answer)),
     )
     if not fresh:
         import_report.left_out[f"records of {model} to a question that it answered before"] += 1

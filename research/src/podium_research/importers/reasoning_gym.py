@@ -104,7 +104,7 @@ def _add_task(
             answer = completion.model_answer
             fresh = writer.add(
                 question_id,
-                RecordedResponse.of_text(
+                RecordedResponse.from_text(
                     model,
                     full_text,
                     sample=sample,

@@ -86,7 +86,7 @@ def _add(
     question_id = f"{task}/{record.id}"
     full_text = record.output[0]
     answer = extract_json_answer(full_text)
-    response = RecordedResponse.of_text(
+    response = RecordedResponse.from_text(
         model, full_text, answer=answer, score=float(answer is not None and same(answer, gold))
     )
     if not writer.add_question(RecordedQuestion(question_id, text, gold, task, split_by_hash(question_id))):

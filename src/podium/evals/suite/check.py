@@ -69,8 +69,8 @@ async def check_suite(
                 )
                 for entry in _entries(settings, table):
                     if entry.pool not in inputs_by_pool:
-                        of_row = ComparisonInputs.open(table.of_row(entry), tasks=tasks)
-                        inputs_by_pool[entry.pool] = await opened.enter_async_context(of_row)
+                        pool_inputs = ComparisonInputs.open(table.with_pool_of(entry), tasks=tasks)
+                        inputs_by_pool[entry.pool] = await opened.enter_async_context(pool_inputs)
                 checked.append(await _checked(inputs_by_pool, settings, run))
         except UsageError as error:
             problems += str(error).split("\n")
@@ -116,10 +116,10 @@ async def _checked(
         for planner in _expanded(inputs, entry):
             if planner.checkpoint is not None and planner.checkpoint in misfits:
                 continue  # The same policy at another level is refused once.
-            of_seeds = [planner.of_seed(seed) for seed in list(answers)[: planner.seeds]]
-            different = [of_seed for place, of_seed in enumerate(of_seeds) if of_seed not in of_seeds[:place]]
+            seeded = [planner.with_seed(seed) for seed in list(answers)[: planner.seeds]]
+            different = [each for index, each in enumerate(seeded) if each not in seeded[:index]]
             own_problems = [
-                problem for of_seed in different for problem in await _problems(inputs, of_seed, settings)
+                problem for each in different for problem in await _problems(inputs, each, settings)
             ]
             if own_problems:
                 problems += own_problems
@@ -128,8 +128,8 @@ async def _checked(
             controls = _controls(inputs, planner)
             pays |= _pays(inputs, planner)
             if _chooses(planner, controls) and entry.pool not in training:
-                of_training = inputs.training(settings.training)
-                training[entry.pool] = list(_training(of_training, settings, entry.pool))
+                training_inputs = inputs.for_training(settings.training)
+                training[entry.pool] = list(_training(training_inputs, settings, entry.pool))
             rows += _rows(inputs, settings, planner, controls, answers)
     if training and table.split == TRAIN:
         problems.append(
@@ -159,7 +159,7 @@ async def _checked(
         pays=pays,
         paid_workers=any(map(has_paid_workers, pools)),
         rows=tuple(rows),
-        training=tuple(row for of_pool in training.values() for row in of_pool),
+        training=tuple(row for pool_rows in training.values() for row in pool_rows),
     )
 
 
@@ -185,12 +185,12 @@ def _rows(
         answers: for each seed, how many answers a complete file has.
     """
     answers = dict(list(answers.items())[: entry.seeds])
-    of_seeds = {seed: entry.of_seed(seed) for seed in answers}
-    read = {seed: _fingerprints(inputs, planner) for seed, planner in of_seeds.items()}
+    seeded = {seed: entry.with_seed(seed) for seed in answers}
+    files_read = {seed: _fingerprints(inputs, planner) for seed, planner in seeded.items()}
     for control in (None, *controls):
         files = (
             SeedAnswersFile(
-                key=inputs.table.key(settings, of_seeds[seed], control, seed, read[seed]),
+                key=inputs.table.key(settings, seeded[seed], control, seed, files_read[seed]),
                 seed=seed,
                 answers=count,
             )

@@ -43,7 +43,7 @@ class ComparisonInputs:
     """The task sets that are open."""
 
     @classmethod
-    def of_pool(cls, table: TableSettings, pool: Pool, team: TeamSettings) -> ComparisonInputs:
+    def from_pool(cls, table: TableSettings, pool: Pool, team: TeamSettings) -> ComparisonInputs:
         """The table over open workers. Raises `ConfigError` if a named worker is missing."""
         if table.pool.draw is not None:
             return cls(table, pool, team, PoolSampler(pool, table.pool.draw))
@@ -68,7 +68,7 @@ class ComparisonInputs:
             yield replace(open_inputs, table=table)
             return
         team = TeamFile(table.pool.name, table.pool.keys or ()).read()
-        opened = cls.of_pool(table, open_pool(team), team)
+        opened = cls.from_pool(table, open_pool(team), team)
         if tasks is not None:
             opened = replace(opened, task_sets=tasks)
         try:
@@ -101,9 +101,9 @@ class ComparisonInputs:
             self.task_sets[key] = open_tasks(name, split, size=size, seed=drawn_by)
         return self.task_sets[key]
 
-    def training(self, questions: int) -> ComparisonInputs:
+    def for_training(self, questions: int) -> ComparisonInputs:
         """The table with so many training questions and the same workers."""
-        return replace(self, table=self.table.training(questions))
+        return replace(self, table=self.table.for_training(questions))
 
     def led_by(self, entry: PlannerEntry) -> TeamSettings:
         """The team with the planner of an entry."""

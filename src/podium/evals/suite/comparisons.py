@@ -40,7 +40,9 @@ def comparison_of(
     """
     rows = {row.label: row for row in table.rows}
     first, rounds = next(iter(evaluations)), manifest.settings.budget.rounds
-    taken = [len(rollout.trace.rounds) for of_row in evaluations.values() for rollout in of_row.rollouts]
+    rounds_taken = [
+        len(rollout.trace.rounds) for evaluation in evaluations.values() for rollout in evaluation.rollouts
+    ]
     compared = [
         comparison_row(
             rows[label].kind,
@@ -52,7 +54,7 @@ def comparison_of(
         for label, evaluation in evaluations.items()
     ]
     bound = oracle_of(
-        {label: of_row for label, of_row in evaluations.items() if rows[label].kind == "single"}
+        {label: evaluation for label, evaluation in evaluations.items() if rows[label].kind == "single"}
     )
     if bound is not None:
         compared.append(comparison_row("oracle", ORACLE, bound))
@@ -66,7 +68,7 @@ def comparison_of(
         tasks=f"{Path(table.settings.tasks.name).stem}/{table.settings.split}",
         max_steps=manifest.settings.max_steps,
         # If a row has more rounds than the suite, its label or its method says so.
-        rounds=rounds if max(taken, default=0) <= rounds else None,
+        rounds=rounds if max(rounds_taken, default=0) <= rounds else None,
         notes=(
             *table.notes,
             *_on_looks(table),

@@ -145,5 +145,5 @@ def _registered(models: Sequence[str], *, recorded: bool) -> Iterator[PlannerEnt
 
 
 def _keys_of_workers(keys: Sequence[str]) -> tuple[str, ...] | None:
-    of_workers = tuple(key for key in keys if key.partition("=")[0].partition(".")[0].strip() in _OF_WORKERS)
-    return of_workers or None
+    worker_keys = tuple(key for key in keys if key.partition("=")[0].partition(".")[0].strip() in _OF_WORKERS)
+    return worker_keys or None

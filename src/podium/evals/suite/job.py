@@ -22,7 +22,7 @@ from podium.evals.evaluation import (
 from podium.evals.suite.comparison_inputs import ComparisonInputs, untrained_of
 from podium.evals.suite.manifest import SuiteJob
 from podium.evals.suite.plan_controls import PLAN_CONTROLS, ControlContext
-from podium.evals.suite.training import SharedByJobs, SuiteTraining
+from podium.evals.suite.training_answers import SharedByJobs, TrainingAnswers
 from podium.planner import BatchPlanner, Planner, PlannerWrapper, PlanRequest
 from podium.rollout import Rollout
 from podium.tasks.task import Task
@@ -74,23 +74,23 @@ async def run_jobs(jobs: Sequence[SuiteJob], shared: SharedByJobs) -> None:
         ComparisonInputs.open(jobs[0].table, shared.open_inputs, shared.tasks) as inputs,
         AsyncExitStack() as teams,
     ):
-        runs = [await teams.enter_async_context(_opened(job, inputs, shared)) for job in jobs]
+        runs = [await teams.enter_async_context(_open_run(job, inputs, shared)) for job in jobs]
         if len(runs) == 1:
             await runs[0].run()
         else:
-            own = [run.evaluation(run.job.keys[""], run.planner) for run in runs]
-            await evaluate_in_turns(own, concurrency=jobs[0].settings.concurrency)
+            evaluations = [run.evaluation_job(run.job.keys[""], run.planner) for run in runs]
+            await evaluate_in_turns(evaluations, concurrency=jobs[0].settings.concurrency)
 
 
-def _bound_order(answer: Rollout) -> tuple[bool, bool, float, float]:
+def _best_order(answer: Rollout) -> tuple[bool, bool, float, float]:
     """What the best of many rollouts is: a right answer, then one without a verdict, which may be right, then one with
     a high score, then a cheap one."""
     return answer.correct, answer.grade.failure is not None, answer.grade.score, -answer.trace.uncached_usd
 
 
 @asynccontextmanager
-async def _opened(job: SuiteJob, inputs: ComparisonInputs, shared: SharedByJobs) -> AsyncIterator[_JobRun]:
-    training = SuiteTraining.of(inputs, job, shared)
+async def _open_run(job: SuiteJob, inputs: ComparisonInputs, shared: SharedByJobs) -> AsyncIterator[_JobRun]:
+    training = TrainingAnswers.of(inputs, job, shared)
     learned = None if training is None else await training.planner()
     async with inputs.open_team(
         job.entry, job.settings, seed=job.seed, learned=learned, dispatcher=shared.dispatcher
@@ -114,20 +114,20 @@ class _JobRun:
     tasks: Mapping[str, Task]
     planner: Planner
     """The team's planner, which plans once for equal requests."""
-    training: SuiteTraining | None
+    training: TrainingAnswers | None
 
     async def run(self) -> None:
         """The planner, then its controls."""
         own, *controls = self.job.keys
         if self.job.entry.best_of > 1:
             assert isinstance(self.planner, Conductor)
-            await self.bound(self.job.keys[own], self.planner.at_temperature(1.0))
+            await self.evaluate_best(self.job.keys[own], self.planner.at_temperature(1.0))
             return
         evaluation = await self.evaluate(self.job.keys[own], self.planner)
         for name in controls:
-            await self.control(name, evaluation.cost_usd)
+            await self.evaluate_control(name, evaluation.cost_usd)
 
-    async def control(self, name: str, cost_usd: float) -> None:
+    async def evaluate_control(self, name: str, cost_usd: float) -> None:
         """Evaluate a control of the planner. `cost_usd` is the planner's cost of a question."""
         control, training, vote = PLAN_CONTROLS[name], self.training, None
         best, samples = ("", 1) if training is None else training.best_within(cost_usd)
@@ -159,7 +159,7 @@ class _JobRun:
         # With fewer rounds a planner may plan otherwise.
         budget = Budget(rounds=self._rounds_of(self.planner))
         runner = replace(self.team.runner, planner=self.planner, budget=budget)
-        for task in self.inputs.training(_PLANS).tasks(0):
+        for task in self.inputs.for_training(_PLANS).tasks(0):
             try:
                 plan = await runner.write_plan(task.question, seed=f"most-frequent/{task.id}")
             except WorkerError as error:
@@ -178,13 +178,13 @@ class _JobRun:
 
     async def evaluate(self, key: str, planner: Planner) -> Evaluation:
         """Add all missing answers to a file."""
-        return await self._made(self.evaluation(key, planner))
+        return await self._evaluate_job(self.evaluation_job(key, planner))
 
-    async def _made(self, evaluation: EvaluationJob) -> Evaluation:
-        (made,) = await evaluate_together([evaluation], concurrency=self.job.settings.concurrency)
-        return made
+    async def _evaluate_job(self, evaluation: EvaluationJob) -> Evaluation:
+        (evaluated,) = await evaluate_together([evaluation], concurrency=self.job.settings.concurrency)
+        return evaluated
 
-    async def bound(self, key: str, planner: Planner) -> None:
+    async def evaluate_best(self, key: str, planner: Planner) -> None:
         """Add the best of many rollouts for each question. They are made again if the best one has no verdict."""
         kept, repeats, plans = (
             self.shared.results.answers(key),
@@ -200,7 +200,7 @@ class _JobRun:
             ]
             if not lacking:
                 continue
-            sampled = await self._made(
+            sampled = await self._evaluate_job(
                 EvaluationJob(
                     self._runner(planner), [task], self._pool_of, repeats * plans, str(self.job.seed)
                 )
@@ -209,7 +209,7 @@ class _JobRun:
                 tried = sampled.rollouts[repeat * plans : (repeat + 1) * plans]
                 earlier = before[repeat]
                 graded = tried if earlier is None else (*tried, earlier)
-                best = max(tried, key=_bound_order)
+                best = max(tried, key=_best_order)
                 if earlier is not None and best.grade.failure is not None:
                     continue
                 grade = replace(best.grade, cost_usd=sum(rollout.grade.cost_usd for rollout in graded))
@@ -238,7 +238,7 @@ class _JobRun:
             self.job.settings.budget.rounds, planner.rounds, self.team.opened_planner.plan_limits.rounds
         )
 
-    def evaluation(self, key: str, planner: Planner) -> EvaluationJob:
+    def evaluation_job(self, key: str, planner: Planner) -> EvaluationJob:
         """The evaluation that adds all missing answers of a planner to a file."""
         return EvaluationJob(
             self._runner(planner),

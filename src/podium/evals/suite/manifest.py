@@ -47,12 +47,12 @@ class TableSettings(FrozenModel):
         """The heading of the table."""
         return f"{Path(self.tasks.name).stem}/{self.split}, pool {self.pool.title}"
 
-    def training(self, questions: int) -> TableSettings:
+    def for_training(self, questions: int) -> TableSettings:
         """The settings with so many training questions, on which choices are made. No worker turns bad during these."""
         pool = self.pool.model_copy(update={"degradation": None})
         return self.model_copy(update={"split": TRAINING, "pool": pool, "questions": questions})
 
-    def of_row(self, entry: PlannerEntry) -> TableSettings:
+    def with_pool_of(self, entry: PlannerEntry) -> TableSettings:
         """The settings with the workers of a row."""
         return self if entry.pool is None else self.model_copy(update={"pool": entry.pool})
 
@@ -144,7 +144,7 @@ class SuiteRow(FrozenModel):
     @property
     def by_seed(self) -> bool:
         """Whether each seed has a checkpoint of its own."""
-        seeds = {self.entry.of_seed(file.seed).checkpoint for file in self.files}
+        seeds = {self.entry.with_seed(file.seed).checkpoint for file in self.files}
         return self.control is None and len(seeds) > 1
 
     @property
@@ -268,16 +268,16 @@ def _jobs(settings: SuiteSettings, table: SuiteTable, *, training: bool = False)
     for row in rows:
         if row.control is not None:
             continue
-        own = [row, *(other for other in rows if other.control and other.entry == row.entry)]
-        known = (each for each in table.training if each.entry.pool == row.entry.pool)
-        learned = {each.entry.planner.partition(":")[2]: each.files[0].key for each in known}
-        of_row = table.settings.of_row(row.entry)
+        own_rows = [row, *(other for other in rows if other.control and other.entry == row.entry)]
+        singles = (each for each in table.training if each.entry.pool == row.entry.pool)
+        answers_of = {single.entry.planner.partition(":")[2]: single.files[0].key for single in singles}
+        row_table = table.settings.with_pool_of(row.entry)
         for index, file in enumerate(row.files):
             yield SuiteJob(
                 settings=settings,
-                table=of_row.training(settings.training) if training else of_row,
-                entry=row.entry.of_seed(file.seed),
+                table=row_table.for_training(settings.training) if training else row_table,
+                entry=row.entry.with_seed(file.seed),
                 seed=file.seed,
-                keys={each.control or "": each.files[index].key for each in own},
-                training={} if training else learned,
+                keys={each.control or "": each.files[index].key for each in own_rows},
+                training={} if training else answers_of,
             )

@@ -20,7 +20,7 @@ from podium.errors import PodiumError, UsageError, flatten_group
 from podium.evals.answering.answer_files import AnswerFiles
 from podium.evals.suite.job import run_jobs
 from podium.evals.suite.manifest import SuiteJob
-from podium.evals.suite.training import SharedByJobs
+from podium.evals.suite.training_answers import SharedByJobs
 from podium.rollout import Rollout
 
 

@@ -16,7 +16,7 @@ from podium.evals.suite.comparison_inputs import ComparisonInputs
 from podium.evals.suite.job import run_jobs
 from podium.evals.suite.manifest import SuiteJob, SuiteManifest
 from podium.evals.suite.processes import run_in_children
-from podium.evals.suite.training import SharedByJobs
+from podium.evals.suite.training_answers import SharedByJobs
 from podium.planners import find_baseline
 
 

@@ -116,7 +116,7 @@ class PlannerEntry(PlannerChoice):
         named = table is not None and (table.worker or (table.base_url and table.podium_file is None))
         return self.uses_conductor and (self.conducting_worker is not None or bool(named))
 
-    def of_seed(self, seed: int) -> Self:
+    def with_seed(self, seed: int) -> Self:
         """This planner with the checkpoints of a seed, in the same row."""
         named: dict[str, Any] = {}
         if self.untrained is not None and _SEED in self.untrained:

@@ -27,14 +27,14 @@ class SharedByJobs:
     """The response cache and the spend limits. None if nothing costs money."""
     open_inputs: ComparisonInputs | None = None
     """The only table of the suite, if the caller has opened its workers."""
-    training: dict[TableSettings, AnswerMatrix] = field(default_factory=dict)
+    training_answers: dict[TableSettings, AnswerMatrix] = field(default_factory=dict)
     """The answers to the training questions of each table."""
     tasks: OpenTasks = field(default_factory=dict)
     """The task sets that are open."""
 
 
 @dataclass(frozen=True)
-class SuiteTraining:
+class TrainingAnswers:
     """The answers that a job's planner and controls can learn from."""
 
     inputs: ComparisonInputs
@@ -46,7 +46,7 @@ class SuiteTraining:
     shared: SharedByJobs
 
     @classmethod
-    def of(cls, inputs: ComparisonInputs, job: SuiteJob, shared: SharedByJobs) -> SuiteTraining | None:
+    def of(cls, inputs: ComparisonInputs, job: SuiteJob, shared: SharedByJobs) -> TrainingAnswers | None:
         """Read the workers' answers. None if no planner learns on this table.
 
         Raises:
@@ -99,22 +99,22 @@ class SuiteTraining:
 
     async def _answers(self) -> AnswerMatrix:
         """The answers from which votes are chosen: all samples of recorded workers, or else the first answers."""
-        training, known = self.inputs.training(self.asked), self.shared.training
-        if training.table not in known:
-            workers = [worker for worker in training.pool if worker.profile.name in self.measured.workers]
-            tasks = list(training.tasks(0))
+        inputs, answers = self.inputs.for_training(self.asked), self.shared.training_answers
+        if inputs.table not in answers:
+            workers = [worker for worker in inputs.pool if worker.profile.name in self.measured.workers]
+            tasks = list(inputs.tasks(0))
             replayed = measurable_workers(workers, tasks)
-            known[training.table] = (
+            answers[inputs.table] = (
                 await read_answers(tasks, replayed) if replayed == workers else self.measured
             )
-        return known[training.table]
+        return answers[inputs.table]
 
     async def _scored(self) -> AnswerMatrix:
         """The answers that planners learn from, with votes priced by this job's workers."""
         answers, early_stop = await self._answers(), self.job.settings.early_stop
 
         def priced() -> AnswerMatrix:
-            prices = VoterPrices.of_pool(self.inputs.pool, answers.workers, answers.texts)
+            prices = VoterPrices.from_pool(self.inputs.pool, answers.workers, answers.texts)
             return replace(answers, early_stop=early_stop, price_of=prices.vote_prices)
 
         return answers.cached(("priced", early_stop), priced)
