@@ -113,14 +113,14 @@ def find_tagged(text: str) -> tuple[int, int, str | None]:
     opening = None if closing is None else _last(_OPENING, text[: closing.start()])
     if closing is None or opening is None:
         return -1, -1, None
-    said = text[opening.end() : closing.start()]
+    content = text[opening.end() : closing.start()]
     before = text[: opening.start()]
     beside = _last(_CLOSING, before[-_MAX_GAP_CHARS:])
     if beside and _BETWEEN.fullmatch(before[-_MAX_GAP_CHARS:], beside.end()):
         _, _, other = find_tagged(before) if before.count("<") < _MAX_TAGS else (0, 0, None)
-        if other is not None and other.strip() != said.strip():
-            said = f"{other.strip()} or {said.strip()}"
-    return opening.start(), closing.end(), said
+        if other is not None and other.strip() != content.strip():
+            content = f"{other.strip()} or {content.strip()}"
+    return opening.start(), closing.end(), content
 
 
 def _last(mark: re.Pattern[str], text: str) -> re.Match[str] | None:

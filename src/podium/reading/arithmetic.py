@@ -93,19 +93,19 @@ def find_expressions(text: str) -> Iterator[str]:
     for sign, ours in _SIGNS.items():
         text = text.replace(sign, ours)
     for stretch in _STRETCH.finditer(text):
-        written = stretch[0].strip(_EDGE_CHARS)
-        if not written or _PERCENT.search(written) or _MORE_BEHIND.match(text, stretch.end()):
+        expression = stretch[0].strip(_EDGE_CHARS)
+        if not expression or _PERCENT.search(expression) or _MORE_BEHIND.match(text, stretch.end()):
             continue
-        if _goes_on(text[: stretch.end() - len(stretch[0].lstrip(_EDGE_CHARS))], written):
+        if _goes_on(text[: stretch.end() - len(stretch[0].lstrip(_EDGE_CHARS))], expression):
             continue
-        if not any(name in written for name in _FUNCTIONS):  # in calls, commas separate arguments
-            written = _GROUPED.sub(lambda number: number[0].replace(",", ""), written)
-        tree = _parsed(written)
+        if not any(name in expression for name in _FUNCTIONS):  # in calls, commas separate arguments
+            expression = _GROUPED.sub(lambda number: number[0].replace(",", ""), expression)
+        tree = _parse(expression)
         parts: Sequence[ast.expr] = tree.elts if isinstance(tree, ast.Tuple) else [tree] if tree else []
         before_word = stretch[0].rstrip(" \t")[-1:].isdigit() and _WORD_BEHIND.match(text, stretch.end())
         for part in parts:
             if any(isinstance(node, ast.BinOp | ast.Call) for node in ast.walk(part)):
-                found = written[part.col_offset : part.end_col_offset]
+                found = expression[part.col_offset : part.end_col_offset]
                 is_range = part is parts[-1] and before_word and _is_range(found)
                 if not is_range and _DATE.search(found) is None:
                     yield found
@@ -117,7 +117,7 @@ def compute(expression: str) -> Fraction:
     Raises:
         ValueError: it has none within bounds; the message says why, as a clause.
     """
-    tree = _parsed(expression)
+    tree = _parse(expression)
     if tree is None:
         raise ValueError("it cannot be read as arithmetic")
     return _value(tree, expression, 0)
@@ -158,7 +158,7 @@ def _is_range(expression: str) -> bool:
     return all(low < high for low, high in pairwise(map(Fraction, expression.split("-"))))
 
 
-def _parsed(written: str) -> ast.expr | None:
+def _parse(written: str) -> ast.expr | None:
     if len(written) > _MAX_EXPRESSION_CHARS or "\n" in written:
         return None
     try:
@@ -182,17 +182,17 @@ def _value(node: ast.expr, written: str, depth: int) -> Fraction:
             value = _value(operand, written, depth + 1)
             return -value if isinstance(op, ast.USub) else value
         case ast.BinOp(left=left, op=op, right=right):
-            return _applied(op, _value(left, written, depth + 1), _value(right, written, depth + 1))
+            return _apply(op, _value(left, written, depth + 1), _value(right, written, depth + 1))
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
-            return _bounded(_called(name, [_value(argument, written, depth + 1) for argument in args]))
+            return _bounded(_call(name, [_value(argument, written, depth + 1) for argument in args]))
     raise ValueError("it is not arithmetic")
 
 
-def _applied(op: ast.operator, left: Fraction, right: Fraction) -> Fraction:
+def _apply(op: ast.operator, left: Fraction, right: Fraction) -> Fraction:
     if isinstance(op, ast.Pow):
         return _power(left, right)
     if isinstance(op, ast.LShift | ast.RShift):
-        return _shifted(left, right if isinstance(op, ast.LShift) else -right)
+        return _shift_left(left, right if isinstance(op, ast.LShift) else -right)
     if type(op) not in _SIMPLE:
         raise ValueError("it is not arithmetic")
     if not right and isinstance(op, ast.Div | ast.FloorDiv | ast.Mod):
@@ -213,7 +213,7 @@ def _power(base: Fraction, exponent: Fraction) -> Fraction:
     return base**power
 
 
-def _shifted(value: Fraction, bits: Fraction) -> Fraction:
+def _shift_left(value: Fraction, bits: Fraction) -> Fraction:
     """Shift left by `bits`; right if it is negative, rounding down."""
     if value.denominator != 1 or bits.denominator != 1:
         raise ValueError("only whole numbers are shifted")
@@ -222,8 +222,8 @@ def _shifted(value: Fraction, bits: Fraction) -> Fraction:
     return _bounded(Fraction(math.floor(value * Fraction(2) ** bits.numerator)))
 
 
-def _called(name: str, given: list[Fraction]) -> Fraction:  # noqa: PLR0911 - one for each function
-    match name, given:
+def _call(name: str, arguments: list[Fraction]) -> Fraction:  # noqa: PLR0911 - one for each function
+    match name, arguments:
         case "sqrt", [value]:
             return _root(value)
         case "abs", [value]:
@@ -233,11 +233,11 @@ def _called(name: str, given: list[Fraction]) -> Fraction:  # noqa: PLR0911 - on
         case "round", [value, decimals] if decimals.denominator == 1 and abs(decimals) <= _MAX_DECIMALS:
             return round(value, decimals.numerator)
         case "min", [_, _, *_]:
-            return min(given)
+            return min(arguments)
         case "max", [_, _, *_]:
-            return max(given)
-        case "gcd", [_, _, *_] if all(value.denominator == 1 for value in given):
-            return Fraction(math.gcd(*(value.numerator for value in given)))
+            return max(arguments)
+        case "gcd", [_, _, *_] if all(value.denominator == 1 for value in arguments):
+            return Fraction(math.gcd(*(value.numerator for value in arguments)))
     if name not in _FUNCTIONS:
         raise ValueError(f"there is no function {name}; there are {', '.join(_FUNCTIONS)}")
     raise ValueError(f"{name} does not take these numbers")

@@ -40,7 +40,7 @@ class FencedBlock(NamedTuple):
 def fenced_blocks(text: str) -> list[FencedBlock]:
     """The fenced blocks of a text, in order, without those that are blank. A block that is not closed ends with it."""
     lines = text.splitlines(keepends=True)
-    blocks_read: list[FencedBlock] = []
+    blocks: list[FencedBlock] = []
     at = offset = 0
     while at < len(lines):
         bare, indent = _unindented(lines[at])
@@ -55,9 +55,9 @@ def fenced_blocks(text: str) -> list[FencedBlock]:
             language = _language(opening["info"])
             end = _end(lines, at, opening["fence"], language, indent + len(opening["item"]))
             content = _content(lines[at:end], indent + len(opening["item"]))
-            blocks_read += [FencedBlock(language, content)] if content.strip() else []
+            blocks += [FencedBlock(language, content)] if content.strip() else []
             at = end + 1
-    return blocks_read
+    return blocks
 
 
 def last_block(
@@ -67,10 +67,10 @@ def last_block(
 
     Returns None if the text has no block that is not blank.
     """
-    blocks_read = fenced_blocks(text)
-    named = (block.content for block in reversed(blocks_read) if block.language in languages)
-    read = (block.content for block in reversed(blocks_read) if reads(block.content))
-    return next(named, None) or next(read, None) or (blocks_read[-1].content if blocks_read else None)
+    blocks = fenced_blocks(text)
+    tagged = (block.content for block in reversed(blocks) if block.language in languages)
+    accepted = (block.content for block in reversed(blocks) if reads(block.content))
+    return next(tagged, None) or next(accepted, None) or (blocks[-1].content if blocks else None)
 
 
 def last_program(text: str) -> str | None:
@@ -81,11 +81,11 @@ def last_program(text: str) -> str | None:
 
 def is_program(text: str) -> bool:
     """Whether a text is Python that defines or calls something. Words and values alone are Python, too."""
-    tree = _parsed(text)
+    tree = _parse(text)
     return tree is not None and any(isinstance(node, _DOING) for node in ast.walk(tree))
 
 
-def _parsed(text: str) -> ast.Module | None:
+def _parse(text: str) -> ast.Module | None:
     try:
         return parse_program(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -121,7 +121,7 @@ def _end(lines: list[str], start: int, fence: str, language: str, indent: int) -
             return first  # another block opens
         if not closing or closing["fence"][0] != fence[0] or len(closing["fence"]) < len(fence):
             continue
-        if language not in PYTHON or _parsed(_content(lines[start:at], indent)) is not None:
+        if language not in PYTHON or _parse(_content(lines[start:at], indent)) is not None:
             return at
         first = at if first is None else first
         tries += 1

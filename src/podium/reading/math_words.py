@@ -70,32 +70,32 @@ _NO_UNIT = re.compile(
 """Words after a number that are no unit: some change its value, others make a time or a date of it."""
 
 
-def read_aloud(text: str) -> str:
+def words_to_math(text: str) -> str:
     """Rewrite the words that can be read as mathematics: "negative 5" as "-5", "x squared" as "x^2"."""
     for pattern, by in _READ:
         text = pattern.sub(by, text)
     return text
 
 
-def changes_value(before: str, said: str, after: str) -> bool:
+def changes_value(before: str, number: str, after: str) -> bool:
     """Whether the words before or after a number change its value.
 
     Args:
         before: the lower-case words right before the number.
-        said: the number as written; it may end with "or" or "and".
+        number: the number as written; it may end with "or" or "and".
         after: the words right after the number.
     """
-    if _AFTER.match(after) or _OPEN_END.search(f"{said.rstrip()} {after}"):
+    if _AFTER.match(after) or _OPEN_END.search(f"{number.rstrip()} {after}"):
         return True
-    return not _DETACHED.match(said) and bool(_BEFORE.search(before))
+    return not _DETACHED.match(number) and bool(_BEFORE.search(before))
 
 
-def make_one_value(words: str) -> bool:
+def joins_numbers(words: str) -> bool:
     """Whether `words`, all that stands between two numbers, make one value of both: "3 out of 10", "5 to 6"."""
     return bool(_RELATION.fullmatch(words))
 
 
 def is_unit(words: str) -> bool:
     """Whether the words after a number may be its unit: none of them changes the number's value."""
-    said = words.strip().casefold()
-    return not (_AFTER.match(said) or _NO_UNIT.search(said))
+    text = words.strip().casefold()
+    return not (_AFTER.match(text) or _NO_UNIT.search(text))

@@ -110,10 +110,10 @@ def normalised_words(text: str, *, accents: bool = False) -> str:
     if not accents:
         text = _ACCENT.sub("", unicodedata.normalize("NFD", text))
     text = _THOUSANDS.sub("", _DASHES.sub("-", unicodedata.normalize("NFC", text)))
-    return " ".join(_MARK.sub(_mark, _ARTICLE.sub("", text)).split())
+    return " ".join(_MARK.sub(_replace_mark, _ARTICLE.sub("", text)).split())
 
 
-def _mark(match: re.Match[str]) -> str:
+def _replace_mark(match: re.Match[str]) -> str:
     """What replaces a mark: itself, nothing, or a space."""
     mark = match[0]
     if mark in _KEPT_MARKS or not unicodedata.category(mark).startswith("P"):

@@ -54,7 +54,7 @@ def open_tasks(
 
     Args:
         name: one of `generated_names()`, a `named_set`, a task file (NAME.toml), a table of one's own (NAME.csv,
-            NAME.jsonl; `CustomSet.of_table`) or a recording (NAME.parquet).
+            NAME.jsonl; `CustomSet.from_table`) or a recording (NAME.parquet).
         pool: for a recording: only questions that every recorded worker of this pool answered are opened.
 
     Raises:
@@ -125,7 +125,7 @@ def _mixture(name: str) -> TaskFile:
     if name.endswith(".toml"):
         return read_task_file(Path(name))
     if is_table(Path(name)):
-        part = CustomSet.of_table(Path(name))
+        part = CustomSet.from_table(Path(name))
         return TaskFile(name=part.label, part=(part,))
     if (spec := named_set(name)) is not None:
         return TaskFile(name=name, part=(spec.model_validate({}),))

@@ -115,7 +115,7 @@ class Choice(PureGrader):
             claim = _last_claim(response, key)
         else:
             answer = extract(response, self.answer)
-            claim = None if answer is None else _definite(_without_markup(answer), key)
+            claim = None if answer is None else _marked_claim(_without_markup(answer), key)
         if claim is None:
             return Grade(0.0)
         return Grade(float(key is not None and claim.letter == key.letter), claim.letter or claim.text)
@@ -137,12 +137,12 @@ class _Claim:
 def _key(gold: str) -> _Key | None:
     """The letter and options of a gold answer, or None if it cannot be used."""
     try:
-        said: Any = json.loads(gold)
+        value: Any = json.loads(gold)
     except (ValueError, RecursionError):
-        said = {"letter": gold.strip()}
-    if not isinstance(said, dict) or not said.keys() <= {"letter", "options"}:
+        value = {"letter": gold.strip()}
+    if not isinstance(value, dict) or not value.keys() <= {"letter", "options"}:
         return None
-    letter, options = said.get("letter"), said.get("options", [])
+    letter, options = value.get("letter"), value.get("options", [])
     if not isinstance(letter, str) or not re.fullmatch("[A-Z]", letter) or not isinstance(options, list):
         return None
     if not all(isinstance(option, str) for option in options) or 0 < len(options) <= ord(letter) - ord("A"):
@@ -153,10 +153,10 @@ def _key(gold: str) -> _Key | None:
 def _last_claim(response: str, key: _Key | None) -> _Claim | None:
     text = _without_markup(without_thoughts(response))
     marks = list(_ANSWER_MARK.finditer(text))
-    definite = {mark.end() for mark in marks}
-    said = {match.end() for match in _SAID.finditer(text)}
-    for start in sorted(definite | said, reverse=True)[:_MAX_OPTIONS]:
-        read = _definite if start in definite else _tentative
+    marked = {mark.end() for mark in marks}
+    stated = {match.end() for match in _SAID.finditer(text)}
+    for start in sorted(marked | stated, reverse=True)[:_MAX_OPTIONS]:
+        read = _marked_claim if start in marked else _leading_claim
         claim = read(text[start : start + _MAX_CLAIM_CHARS].partition("</answer>")[0], key)
         if claim is not None:
             return _Claim(claim.text, "") if _beside_another(text, marks, start, claim) else claim
@@ -179,36 +179,36 @@ def _without_markup(text: str) -> str:
     return _MARKUP.sub("", to_nfkc(text[-_READ:])[-_READ:])
 
 
-def _definite(text: str, key: _Key | None) -> _Claim:
+def _marked_claim(text: str, key: _Key | None) -> _Claim:
     """The claim in a place that is marked as the answer. A claim that is not a letter is a wrong answer."""
-    return _tentative(text, key) or _Claim(text.strip(), "")
+    return _leading_claim(text, key) or _Claim(text.strip(), "")
 
 
-def _tentative(text: str, key: _Key | None) -> _Claim | None:
+def _leading_claim(text: str, key: _Key | None) -> _Claim | None:
     """The claim at the beginning of a text, or None if the text begins with something else."""
-    said, _, behind = text.strip().partition("\n")
-    alone = _ALONE.fullmatch(said)
-    begun = alone or _LETTER.match(said)
+    line, _, after = text.strip().partition("\n")
+    alone = _ALONE.fullmatch(line)
+    begun = alone or _LETTER.match(line)
     if begun is None:
-        return _named(said, key)
+        return _option_claim(line, key)
     letter = next(filter(None, begun.groups())).upper()
-    rest = said[begun.end() :]
-    if key and rest.strip() and _named(rest, key) == _Claim(rest, letter):
-        return _Claim(said, letter)  # the option's own text may name letters
+    rest = line[begun.end() :]
+    if key and rest.strip() and _option_claim(rest, key) == _Claim(rest, letter):
+        return _Claim(line, letter)  # the option's own text may name letters
     follows = _ALONE.fullmatch if alone else _OPTION.match
-    next_line = (behind.lstrip() if alone else behind).partition("\n")[0]
+    next_line = (after.lstrip() if alone else after).partition("\n")[0]
     several = follows(next_line) or _NEXT_LINE.match(next_line) or _goes_on(letter, rest)
-    return _Claim(said, "" if several else letter)
+    return _Claim(line, "" if several else letter)
 
 
-def _named(said: str, key: _Key | None) -> _Claim | None:
+def _option_claim(text: str, key: _Key | None) -> _Claim | None:
     """The claim that is the text of one option."""
     options = key.options if key else ()
-    if len(said) > 100 + 4 * max(map(len, options), default=0):
+    if len(text) > 100 + 4 * max(map(len, options), default=0):
         return None  # no option is so long
-    words = normalised_words(said)
-    named = [index for index, option in enumerate(options) if option == words]
-    return _Claim(said, chr(ord("A") + named[0])) if len(named) == 1 else None
+    words = normalised_words(text)
+    indices = [index for index, option in enumerate(options) if option == words]
+    return _Claim(text, chr(ord("A") + indices[0])) if len(indices) == 1 else None
 
 
 def _goes_on(letter: str, rest: str) -> bool:
@@ -226,11 +226,11 @@ def _goes_on(letter: str, rest: str) -> bool:
 def _in_lines(lines: list[str], key: _Key | None) -> _Claim | None:
     """The claim of a response in which nothing is marked as the answer."""
     if len(lines) <= 1:
-        return _definite(lines[0], key) if lines else None
+        return _marked_claim(lines[0], key) if lines else None
     alone = {line for line in lines if _ALONE.fullmatch(line)}
     begun = {line for line in lines if _OPTION.match(line)}
     for chosen in (alone, begun, {lines[-1]}):
-        claims = {claim.letter for line in chosen if (claim := _tentative(line, key))}
+        claims = {claim.letter for line in chosen if (claim := _leading_claim(line, key))}
         if claims:
             return _Claim(lines[-1], claims.pop() if len(claims) == 1 else "")
     return None

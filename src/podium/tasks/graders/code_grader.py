@@ -149,10 +149,10 @@ class Submission:
         """Whether its function returns the expected value for every input."""
         if not await self._load(sandbox, _CONTEST, [tests.function], self.limits):
             return False
-        for given, wanted in zip(tests.inputs, tests.outputs, strict=True):
-            called = {"call": tests.function, "given": pack(list(given)), "named": pack({})}
-            received = await sandbox.send(json.dumps(called).encode())
-            if isinstance(received, ProgramExit) or not same_value(received.data, wanted):
+        for arguments, wanted in zip(tests.inputs, tests.outputs, strict=True):
+            call = {"call": tests.function, "given": pack(list(arguments)), "named": pack({})}
+            reply = await sandbox.send(json.dumps(call).encode())
+            if isinstance(reply, ProgramExit) or not same_value(reply.data, wanted):
                 return False
         return True
 
@@ -170,29 +170,29 @@ class Submission:
             async with asyncio.timeout(self.total.wall_s):
                 limits = self.limits._replace(total_cpu_s=self.total.cpu_s)
                 names = await self._load(program_sandbox, prelude, tests.names, limits)
-                given = {"setup": tests.setup, "tests": tests.tests, "names": names, "methods": methods}
-                received = await test_sandbox.open(
-                    "asserts", given, self.total._replace(total_cpu_s=self.total.cpu_s)
+                request = {"setup": tests.setup, "tests": tests.tests, "names": names, "methods": methods}
+                reply = await test_sandbox.open(
+                    "asserts", request, self.total._replace(total_cpu_s=self.total.cpu_s)
                 )
-                while isinstance(received, ProgramOutput) and received.data.startswith(CALL):
+                while isinstance(reply, ProgramOutput) and reply.data.startswith(CALL):
                     calls += 1
-                    answer = await program_sandbox.send(received.data.removeprefix(CALL))
+                    answer = await program_sandbox.send(reply.data.removeprefix(CALL))
                     if isinstance(answer, ProgramExit):
                         return False
-                    received = await test_sandbox.send(answer.data)
+                    reply = await test_sandbox.send(answer.data)
         except TimeoutError:
             return False
-        return isinstance(received, ProgramOutput) and _passed(
-            json.loads(received.data.removeprefix(VERDICT)), calls
+        return isinstance(reply, ProgramOutput) and _passed(
+            json.loads(reply.data.removeprefix(VERDICT)), calls
         )
 
     async def _load(self, sandbox: Sandbox, prelude: str, names: list[str], limits: RunLimits) -> list[str]:
         """Load the program as a server of its functions; returns which of some names it defines."""
-        given = {"source": self.source, "prelude": prelude, "names": names}
-        received = await sandbox.open("program", given, limits)
-        if isinstance(received, ProgramExit) or len(received.data) > len(json.dumps(names)):
+        request = {"source": self.source, "prelude": prelude, "names": names}
+        reply = await sandbox.open("program", request, limits)
+        if isinstance(reply, ProgramExit) or len(reply.data) > len(json.dumps(names)):
             return []
-        defined = _json(received.data)
+        defined = _json(reply.data)
         return [name for name in names if isinstance(defined, list) and name in defined]
 
 
@@ -224,9 +224,9 @@ def same_output(printed: str, wanted: str) -> bool:
     As in LiveCodeBench (`lcb_runner/evaluation/testing_util.py`), lines are compared without outer space, as text or as
     decimal numbers one by one, without tolerance. What is printed is divided no further than the expected output is.
     """
-    right = wanted.strip().split("\n")
-    given = printed.strip().split("\n", len(right))
-    return len(given) == len(right) and all(map(_same_line, given, right))
+    wanted_lines = wanted.strip().split("\n")
+    printed_lines = printed.strip().split("\n", len(wanted_lines))
+    return len(printed_lines) == len(wanted_lines) and all(map(_same_line, printed_lines, wanted_lines))
 
 
 def same_value(returned: bytes, wanted: Any) -> bool:

@@ -131,8 +131,8 @@ def parse_tests(text: str) -> CodeTests:
     except ValidationError as error:
         problem = error.errors()[0]
         key = ".".join(map(str, problem["loc"]))
-        said = problem["msg"].removeprefix("Value error, ")
-        raise ValueError(f"the gold answer{f' at {key}' if key else ''} is no tests: {said}") from None
+        reason = problem["msg"].removeprefix("Value error, ")
+        raise ValueError(f"the gold answer{f' at {key}' if key else ''} is no tests: {reason}") from None
 
 
 def _same_length(inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:

@@ -131,8 +131,8 @@ def extract(response: str, place: AnswerPlace) -> str | None:
 
 def after_hashes(response: str) -> str | None:
     """The text behind the last `####`, to the end of the line."""
-    _, mark, said = response.rpartition("####")
-    return said.removeprefix(":").partition("\n")[0] if mark else None
+    _, mark, rest = response.rpartition("####")
+    return rest.removeprefix(":").partition("\n")[0] if mark else None
 
 
 def stated_answer(text: str) -> str | None:
@@ -168,8 +168,8 @@ def json_answer_field(text: str) -> str | None:
 
 
 def _tag(text: str) -> tuple[int, str] | None:
-    start, _, said = find_tagged(text)
-    return (start, said.strip()) if said and said.strip() else None
+    start, _, content = find_tagged(text)
+    return (start, content.strip()) if content and content.strip() else None
 
 
 def _member(text: str) -> tuple[int, str] | None:
@@ -180,8 +180,8 @@ def _member(text: str) -> tuple[int, str] | None:
         if found and not _in_one_object(text[member.end() : found.start()]):
             break
         found = member
-        said = _value(text[member.end() : member.end() + _WINDOW]).strip()
-        values += [said] if said and said not in values else []
+        value = _value(text[member.end() : member.end() + _WINDOW]).strip()
+        values += [value] if value and value not in values else []
     return (found.start(), ", ".join(reversed(values))) if found and values else None
 
 
@@ -240,9 +240,9 @@ def _lines(text: str) -> list[str]:
 def _first(lines: list[str]) -> str:
     """The first sentence of the first line; or a list, if the first lines are bare values."""
     bare = _bare(lines)
-    said = _listed(lines[:bare]) if bare else _sentence(lines[0], last=False)
+    first = _listed(lines[:bare]) if bare else _sentence(lines[0], last=False)
     taken_back = lines[bare or 1 : (bare or 1) + 1]
-    return f"{said}. {taken_back[0]}" if taken_back and _TAKEN_BACK.match(taken_back[0]) else said
+    return f"{first}. {taken_back[0]}" if taken_back and _TAKEN_BACK.match(taken_back[0]) else first
 
 
 def _last_line(text: str) -> str | None:
@@ -275,8 +275,8 @@ def _sentence(line: str, *, last: bool) -> str:
     chosen = (valued or range(len(sentences)))[-1 if last else 0]
     sentence, rest = sentences[chosen], sentences[chosen + 1 :]
     asides = [] if last else [at.start() for at in _ASIDE.finditer(sentence)]
-    said = sentence[: next((at for at in asides if _DIGIT_OR_FORMULA.search(sentence, 0, at)), None)]
-    return " ".join([sentence, *rest]) if rest and _TAKEN_BACK.match(rest[0]) else said.rstrip("!")
+    stated = sentence[: next((at for at in asides if _DIGIT_OR_FORMULA.search(sentence, 0, at)), None)]
+    return " ".join([sentence, *rest]) if rest and _TAKEN_BACK.match(rest[0]) else stated.rstrip("!")
 
 
 def in_last_box(text: str) -> str | None:
@@ -305,8 +305,8 @@ def last_boxes(text: str) -> tuple[int, str] | None:
         if content not in contents[-1:]:
             contents.append(content)
         following = box.start()
-    said = ", ".join(content for content in reversed(contents) if content)
-    return (begins, said) if said else None
+    joined = ", ".join(content for content in reversed(contents) if content)
+    return (begins, joined) if joined else None
 
 
 def _one_answer(between: str, *, repeats: bool) -> bool:

@@ -79,39 +79,41 @@ class Json(GraderSettings):
         return None if fitting else "the gold answer does not fit the schema"
 
     async def __call__(self, response: str, gold: str) -> Grade:
-        answer = _found(without_thoughts(response).strip())
+        answer = _value_text(without_thoughts(response).strip())
         try:
-            said, wanted = _read(answer), _read(gold)
+            value, wanted = _read(answer), _read(gold)
         except ValueError:
             return Grade(0.0, answer or None)
-        right = self._holds(said, wanted)
+        right = self._same(value, wanted)
         if right and self.json_schema:
-            right = await asyncio.to_thread(fits_schema, self.json_schema, said)
+            right = await asyncio.to_thread(fits_schema, self.json_schema, value)
         return Grade(float(right), answer)
 
-    def _holds(self, said: Any, wanted: Any) -> bool:
+    def _same(self, value: Any, wanted: Any) -> bool:
         """Whether a value equals the gold value; recursion is as deep as the gold value."""
         if isinstance(wanted, dict):
             return (
-                isinstance(said, dict)
-                and said.keys() >= wanted.keys()
-                and (self.extra_keys or len(said) == len(wanted))
-                and all(self._holds(said[key], value) for key, value in wanted.items())
+                isinstance(value, dict)
+                and value.keys() >= wanted.keys()
+                and (self.extra_keys or len(value) == len(wanted))
+                and all(self._same(value[key], inner) for key, inner in wanted.items())
             )
         if isinstance(wanted, list):
-            return isinstance(said, list) and len(said) == len(wanted) and all(map(self._holds, said, wanted))
+            return (
+                isinstance(value, list) and len(value) == len(wanted) and all(map(self._same, value, wanted))
+            )
         if _is_number(wanted):
             # Differences of integers are exact, however long they are.
-            return _is_number(said) and abs(said - wanted) <= self._tolerance(wanted)
+            return _is_number(value) and abs(value - wanted) <= self._tolerance(wanted)
         if isinstance(wanted, str):
-            return isinstance(said, str) and to_nfkc(said) == to_nfkc(wanted)
-        return type(said) is type(wanted) and bool(said == wanted)
+            return isinstance(value, str) and to_nfkc(value) == to_nfkc(wanted)
+        return type(value) is type(wanted) and bool(value == wanted)
 
     def _tolerance(self, wanted: int | float) -> float:
         return max(self.absolute, self.relative * abs(wanted))
 
 
-def _found(response: str) -> str:
+def _value_text(response: str) -> str:
     """The part of a response where the value should stand."""
     answer = extract(response, "tag")
     if answer is None:

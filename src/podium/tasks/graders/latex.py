@@ -19,7 +19,7 @@ from typing import NamedTuple
 from unicodedata import numeric
 
 from podium.reading.answer import to_nfkc
-from podium.reading.math_words import SCALES, changes_value, make_one_value, read_aloud
+from podium.reading.math_words import SCALES, changes_value, joins_numbers, words_to_math
 from podium.tasks.graders.number_notation import decimal_percent, plain_numbers
 
 _MAX_STATEMENT_CHARS = 4000
@@ -194,16 +194,16 @@ def expression(statement: str) -> Expression | None:
     alone = _TEXT.fullmatch(statement.strip(" $.\n"))
     if alone and not re.search(r"\d", alone[1]):
         return _words(alone[1])
-    text = read_aloud(normalise_latex(_without_text(statement)))
+    text = words_to_math(normalise_latex(_without_text(statement)))
     parts = _parts(text)
-    chosen = _chosen(parts)
+    chosen = _chosen_index(parts)
     if chosen is None:
         return _marked_words(statement, text)
     if _HEDGE.search(statement) and sum(bool(_VALUE.search(part.text)) for part in parts) > 1:
         return None
     value = _joined_value(text, parts, chosen)
-    said = _AND.sub(", ", _trimmed(_balanced(_trimmed(value)))) if value else ""
-    return Expression(said) if said and not _NAMED_TWICE.search(said) else None
+    formula = _AND.sub(", ", _trimmed(_balanced(_trimmed(value)))) if value else ""
+    return Expression(formula) if formula and not _NAMED_TWICE.search(formula) else None
 
 
 def normalised_phrase(text: str) -> str:
@@ -264,7 +264,7 @@ def _parts(text: str) -> list[_Part]:
     return [_Part(*part) for part in zip(words, texts, words[1:], strict=False)]
 
 
-def _chosen(parts: list[_Part]) -> int | None:
+def _chosen_index(parts: list[_Part]) -> int | None:
     """Index of the last part with a value; else of the last part, if it has a letter and ends the sentence."""
     for index in reversed(range(len(parts))):
         if _VALUE.search(parts[index].text):
@@ -282,22 +282,22 @@ def _joined_value(text: str, parts: list[_Part], chosen: int) -> str | None:
     ends_open = part.next_word and _OPEN_ENDED.search(part.text)
     if begins_open or ends_open:
         return text  # the words are names inside a formula
-    said = _ARTICLE.sub("", part.text) if part.before or part.next_word else part.text
+    joined = _ARTICLE.sub("", part.text) if part.before or part.next_word else part.text
     scale = SCALES.get(part.next_word.removesuffix("s"))
     if scale:
-        said = f"{said.rstrip()} \\cdot {scale}"
+        joined = f"{joined.rstrip()} \\cdot {scale}"
     while chosen and _JOINT.match(parts[chosen].text) and parts[chosen].distance <= _JOINED_WORDS:
         if changes_value(*parts[chosen]):
             return None
         chosen -= 1
-        said = f"{parts[chosen].text.strip()}, {_trimmed(said)}"
+        joined = f"{parts[chosen].text.strip()}, {_trimmed(joined)}"
     related = chosen and _VALUE.search(parts[chosen - 1].text) and _relates(parts[chosen - 1], parts[chosen])
-    return None if related or changes_value(*parts[chosen]) else said
+    return None if related or changes_value(*parts[chosen]) else joined
 
 
 def _relates(first: _Part, second: _Part) -> bool:
     """Whether the words between two parts make one value of them. "From 3 to 5" are two."""
-    return make_one_value(second.before) and not first.before.endswith("from")
+    return joins_numbers(second.before) and not first.before.endswith("from")
 
 
 def _trimmed(text: str) -> str:
@@ -339,22 +339,22 @@ def normalise_latex(text: str) -> str:
     for pattern, by in _REWRITES:
         plain = pattern.sub(by, plain)
     for mark, opening, closing in _CALLS:
-        plain = _called(plain, mark, opening, closing)
+        plain = _change_brackets(plain, mark, opening, closing)
     plain = decimal_percent(plain)
     enclosed = _ENCLOSED.fullmatch(plain.strip(" ."))
     return enclosed[1] if enclosed else plain.strip()
 
 
-def _called(text: str, mark: re.Pattern[str], opening: str, closing: str) -> str:
+def _change_brackets(text: str, mark: re.Pattern[str], opening: str, closing: str) -> str:
     """Replace the parentheses behind a mark by other brackets, from the right, so that inner ones come first."""
     for match in reversed(list(mark.finditer(text))):
-        end = _closing(text, match.end())
+        end = _closing_index(text, match.end())
         if end is not None:
             text = f"{text[: match.start()]}{opening}{text[match.end() : end]}{closing}{text[end + 1 :]}"
     return text
 
 
-def _closing(text: str, start: int) -> int | None:
+def _closing_index(text: str, start: int) -> int | None:
     """Where the parenthesis closes that opens just before `start`."""
     depth = 1
     for at in range(start, len(text)):

@@ -76,33 +76,33 @@ def equal(gold: str, answer: str, *, decimals: int, strict: bool, relations_as_s
     bases = _BASE.search(gold), _BASE.search(answer)
     if bases[0] and bases[1] and bases[0][1] != bases[1][1]:
         return False
-    wanted, given = _parsed(_pointed(gold, answer)), _parsed(_pointed(answer, gold))
-    if isinstance(wanted, str) or isinstance(given, str):
-        return bool(wanted == given)
-    bound = _bound(wanted), _bound(given)
-    if bound[0] != wanted and bound[1] != given:
-        wanted, given = bound
-    wanted, given = _imaginary(wanted, given)
-    numbers = _numbers(wanted, given)
+    gold_value, answer_value = _parse(_with_point(gold, answer)), _parse(_with_point(answer, gold))
+    if isinstance(gold_value, str) or isinstance(answer_value, str):
+        return bool(gold_value == answer_value)
+    renamed = _rename_argument(gold_value), _rename_argument(answer_value)
+    if renamed[0] != gold_value and renamed[1] != answer_value:
+        gold_value, answer_value = renamed
+    gold_value, answer_value = _with_imaginary_unit(gold_value, answer_value)
+    numbers = _numbers(gold_value, answer_value)
     if numbers and abs(numbers[0]) < 10.0**-decimals / 2:
         # `verify` computes in floats, in which both may be 0.
         return bool(abs(numbers[0] - numbers[1]) <= abs(numbers[0]) / 10**_FIGURES)
     same = verify(
-        wanted,
-        given,
-        float_rounding=_rounding(wanted, decimals),
+        gold_value,
+        answer_value,
+        float_rounding=_rounding(gold_value, decimals),
         strict=strict,
         allow_set_relation_comp=relations_as_sets,
         timeout_seconds=None,
     )
     if not same:
-        return _equal_where_real(wanted, given)
+        return _equal_where_real(gold_value, answer_value)
     if numbers and "%" not in gold + answer and abs(numbers[0] - numbers[1]) > 2 * 10.0**-decimals:
         return False
-    return not _both_empty(wanted, given)
+    return not _both_empty(gold_value, answer_value)
 
 
-def _pointed(text: str, other: str) -> str:
+def _with_point(text: str, other: str) -> str:
     """The text with a decimal point for a decimal comma, if the other has a point; else a comma separates numbers."""
     return text.replace(",", ".") if _DECIMAL_COMMA.fullmatch(text) and _DECIMAL.fullmatch(other) else text
 
@@ -116,7 +116,7 @@ def _as_column(text: str, other: str) -> str:
     return f"\\begin{{pmatrix}}{columns}\\end{{pmatrix}}"
 
 
-def _parsed(text: str) -> Any:
+def _parse(text: str) -> Any:
     """The text as a SymPy object, or the text itself if it cannot be parsed."""
     from latex2sympy2_extended import NormalizationConfig  # noqa: PLC0415
     from math_verify import LatexExtractionConfig, parse  # noqa: PLC0415
@@ -135,20 +135,20 @@ def _parsed(text: str) -> Any:
     return readings[0] if readings else text
 
 
-def _bound(value: Any) -> Any:
+def _rename_argument(value: Any) -> Any:
     """Rename the argument of a defined function, so that f(n) = 1 equals f(x) = 1."""
     from sympy import Eq, FiniteSet, Symbol  # noqa: PLC0415
     from sympy.core.function import AppliedUndef  # noqa: PLC0415
 
     if isinstance(value, FiniteSet):
-        return value.func(*map(_bound, value.args))
+        return value.func(*map(_rename_argument, value.args))
     if isinstance(value, Eq) and isinstance(value.lhs, AppliedUndef) and len(value.lhs.args) == 1:
         (argument,) = value.lhs.args
         return value.subs(argument, Symbol("argument", real=True)) if argument.is_Symbol else value
     return value
 
 
-def _imaginary(gold: Any, answer: Any) -> tuple[Any, Any]:
+def _with_imaginary_unit(gold: Any, answer: Any) -> tuple[Any, Any]:
     """Both values with the imaginary unit for the letter i, if one has a power of e and neither has another letter."""
     from sympy import I, exp  # noqa: PLC0415
 
@@ -165,8 +165,8 @@ def _numbers(gold: Any, answer: Any) -> tuple[Any, Any] | None:
 
     if not all(isinstance(value, Expr) and value.is_number for value in (gold, answer)):
         return None
-    exact, said = N(gold, 20), N(answer, 20)
-    return (exact, said) if exact.is_Float and (said.is_Float or said == 0) and exact != 0 else None
+    exact, found = N(gold, 20), N(answer, 20)
+    return (exact, found) if exact.is_Float and (found.is_Float or found == 0) and exact != 0 else None
 
 
 def _equal_where_real(gold: Any, answer: Any) -> bool:

@@ -78,8 +78,8 @@ class Normalised(PureGrader):
         answer = extract(response, self.answer)
         if answer is None:
             return Grade(0.0)
-        said = self._words(answer) if _may_equal(answer, gold) else ""
-        return Grade(float(bool(said) and said in map(self._words, self._accepted(gold))), answer)
+        words = self._words(answer) if _may_equal(answer, gold) else ""
+        return Grade(float(bool(words) and words in map(self._words, self._accepted(gold))), answer)
 
     def _words(self, text: str) -> str:
         return normalised_words(text, accents=self.accents)
@@ -151,10 +151,10 @@ class SetOf(PureGrader):
         if listed is None:
             whole = _BULLET.sub("", text.strip().strip("$").strip())
             listed = next(filter(_closed, map(self._split, (_unbracketed(whole), whole))), [])
-        named = [_item(item) for item in listed if item.strip()]
-        if _ELLIPSIS.search(text) or None in named:
+        values = [_item(item) for item in listed if item.strip()]
+        if _ELLIPSIS.search(text) or None in values:
             return Counter()  # an open list, or one with a gap
-        items = Counter(item for item in named if item is not None)
+        items = Counter(item for item in values if item is not None)
         return items if self.repeats else Counter(dict.fromkeys(items, 1))
 
     def _split(self, text: str) -> list[str]:

@@ -6,7 +6,7 @@ question = "{problem}\\n{options}"   # a column, or columns in braces; a list be
 gold = "answer"
 grader = { kind = "numeric" }
 
-A table whose columns are called question and answer needs no task file: `CustomSet.of_table`.
+A table whose columns are called question and answer needs no task file: `CustomSet.from_table`.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class CustomSet(TaskSetSpec):
     """The graders that rows name. Equal ones are one object, so that a judge shares its connections."""
 
     @classmethod
-    def of_table(cls, file: Path) -> Self:
+    def from_table(cls, file: Path) -> Self:
         """The set of a table with the columns question and answer, and split and grader where it has them.
 
         If every right answer is a plain number, rows that name no grader are judged by `numeric`, also where a sentence
@@ -158,12 +158,12 @@ class CustomSet(TaskSetSpec):
     def read_splits(self, splits: Collection[str]) -> Mapping[str, LoadedSplit]:
         if self.file is not None:
             return read_disjoint(SPLIT_ORDER, splits, self._divide(self.file).__getitem__)
-        named = {str(split): file for split, file in self.files.items()}
+        files = {str(split): file for split, file in self.files.items()}
         # Two files may use the same id, so the split is part of the task id.
         return read_disjoint(
-            named,
+            files,
             splits,
-            lambda split: self._read(named[split], f"{self.label}/{split}", self.record_to_sample),
+            lambda split: self._read(files[split], f"{self.label}/{split}", self.record_to_sample),
         )
 
     def record_to_sample(self, values: Mapping[str, Any]) -> Sample | None:
@@ -206,7 +206,7 @@ class CustomSet(TaskSetSpec):
 
     @property
     def _columns(self) -> frozenset[str]:
-        named = (
+        columns = (
             *template_columns(self.question),
             self.gold,
             self.id,
@@ -214,15 +214,15 @@ class CustomSet(TaskSetSpec):
             self.family,
             self.grader_column,
         )
-        return frozenset(column for column in (*named, *self.where, *self.facts) if column is not None)
+        return frozenset(column for column in (*columns, *self.where, *self.facts) if column is not None)
 
     def _split_of(self, values: Mapping[str, Any], content: str) -> str:
-        said = "" if self.split is None or values[self.split] is None else str(values[self.split]).strip()
-        if not said:
+        name = "" if self.split is None or values[self.split] is None else str(values[self.split]).strip()
+        if not name:
             return split_by_hash(question_key(content))
-        if said.casefold() not in SPLIT_NAMES:
-            raise ValueError(f"its split {said!r} is none of train, validation and test")
-        return SPLIT_NAMES[said.casefold()]
+        if name.casefold() not in SPLIT_NAMES:
+            raise ValueError(f"its split {name!r} is none of train, validation and test")
+        return SPLIT_NAMES[name.casefold()]
 
     def _gold(self, values: Mapping[str, Any]) -> str:
         gold = cell_text(values, self.gold)
@@ -242,21 +242,23 @@ class CustomSet(TaskSetSpec):
         if self.grader_column is None or is_empty(values[self.grader_column]):
             return None
         cell = values[self.grader_column]
-        said = json.dumps(cell) if isinstance(cell, Mapping) else str(cell).strip()
-        if said not in self._graders:
+        text = json.dumps(cell) if isinstance(cell, Mapping) else str(cell).strip()
+        if text not in self._graders:
             try:
-                table = json.loads(said) if said.startswith("{") else {"kind": said}
-                self._graders[said] = build({"grader": table}, _Graded, source="row").grader
+                table = json.loads(text) if text.startswith("{") else {"kind": text}
+                self._graders[text] = build({"grader": table}, _Graded, source="row").grader
             except json.JSONDecodeError:
-                raise ValueError(f"its {self.grader_column} {said!r} is no JSON object") from None
+                raise ValueError(f"its {self.grader_column} {text!r} is no JSON object") from None
             except ConfigError as error:
                 raise ValueError(f"its {str(error).removeprefix('row: ').rstrip('.?')}") from None
-        return self._graders[said]
+        return self._graders[text]
 
     def _facts(self, values: Mapping[str, Any]) -> Mapping[str, str]:
-        named = {column: column for column in self.facts}
+        columns = {column: column for column in self.facts}
         if self.family is not None:
-            named["family"] = self.family
+            columns["family"] = self.family
         return {
-            fact: cell_text(values, column) for fact, column in named.items() if not is_empty(values[column])
+            fact: cell_text(values, column)
+            for fact, column in columns.items()
+            if not is_empty(values[column])
         }

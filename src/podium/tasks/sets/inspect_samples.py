@@ -68,8 +68,8 @@ class InspectSample:
     @property
     def text(self) -> str:
         """The input, or the text of its last message, before the solver changes it."""
-        said = self.sample.input
-        return said if isinstance(said, str) else said[-1].text
+        content = self.sample.input
+        return content if isinstance(content, str) else content[-1].text
 
     async def question(self) -> Question:
         """The question that the solver sends to the model.
@@ -187,11 +187,11 @@ async def _in_own_task(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _verdict(score: Score | None) -> Grade:
-    said = None if score is None else score.value
-    number = _SCORE_OF_WORD.get(said.lower()) if isinstance(said, str) else said
+    mark = None if score is None else score.value
+    number = _SCORE_OF_WORD.get(mark.lower()) if isinstance(mark, str) else mark
     # Inspect marks an unscored sample with NaN, which fails this comparison, too.
     if score is None or not isinstance(number, int | float) or not 0 <= number <= 1:
-        raise GraderError(f"the scorer's verdict is {said!r}; a grade is C, P, I, N or a number from 0 to 1.")
+        raise GraderError(f"the scorer's verdict is {mark!r}; a grade is C, P, I, N or a number from 0 to 1.")
     return Grade(float(number), score.answer)
 
 
@@ -244,13 +244,15 @@ def _check_grading_model(scorer: Scorer, roles: dict[str, Any], name: str) -> No
 
 
 def _state(sample: Sample) -> TaskState:
-    said = sample.input
-    messages: list[ChatMessage] = [ChatMessageUser(content=said)] if isinstance(said, str) else list(said)
+    content = sample.input
+    messages: list[ChatMessage] = (
+        [ChatMessageUser(content=content)] if isinstance(content, str) else list(content)
+    )
     return TaskState(
         model=ModelName("podium/response"),
         sample_id=sample.id or 0,
         epoch=1,
-        input=said,
+        input=content,
         messages=messages,
         target=Target(sample.target),
         choices=sample.choices,

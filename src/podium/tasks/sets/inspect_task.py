@@ -71,9 +71,9 @@ class InspectTask(TaskSetSpec):
                 question = await sample.question()
             except (UsageError, GraderError) as error:
                 if self.on_bad_row == "refuse":
-                    said = str(error).removesuffix(".")
+                    reason = str(error).removesuffix(".")
                     raise ConfigError(
-                        f'{sample.location}: {said}; on_bad_row = "skip" leaves such samples out.'
+                        f'{sample.location}: {reason}; on_bad_row = "skip" leaves such samples out.'
                     ) from None
                 skipped[str(error)] += 1
             else:
