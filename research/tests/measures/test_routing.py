@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from evals.handmade_evaluations import evaluation
 from podium_research.measures.routing import (
     ALIGNMENTS,
+    measure_routing,
     mutual_information,
     rank_correlation,
-    routing,
     steps_by_hops,
 )
 
@@ -29,7 +29,7 @@ def questions(count: int = 120) -> list[tuple[str, ...]]:
 @pytest.mark.parametrize("alignment", ALIGNMENTS)
 def test_a_worker_for_each_skill_is_found(alignment):
     routed = evaluation([(skills, [[SKILLS.index(s) for s in skills]]) for skills in questions()])
-    found = routing(routed, alignment=alignment)
+    found = measure_routing(routed, alignment=alignment)
     assert found.by_question
     assert found.nats == pytest.approx(math.log(4), rel=0.05)
     assert found.bits == pytest.approx(2, rel=0.05)
@@ -40,7 +40,7 @@ def test_a_worker_for_each_skill_is_found(alignment):
 def test_routing_measure_finds_nothing_in_plans_that_depend_on_hop_count(alignment):
     plans = {1: [0], 2: [1, 2], 3: [3, 0, 1]}
     blind = evaluation([(skills, [plans[len(skills)]]) for skills in questions()])
-    found = routing(blind, alignment=alignment)
+    found = measure_routing(blind, alignment=alignment)
     assert not found.by_question
     assert found.nats == pytest.approx(found.null_mean)
     assert found.excess == pytest.approx(0)
@@ -52,7 +52,7 @@ def test_routing_measure_finds_nothing_in_random_workers():
     for trial in range(20):
         plans = [[[random.randrange(4) for _ in skills]] * 4 for skills in questions(60)]
         found.append(
-            routing(
+            measure_routing(
                 evaluation(list(zip(questions(60), plans, strict=True))), permutations=100, seed=str(trial)
             )
         )
@@ -62,12 +62,15 @@ def test_routing_measure_finds_nothing_in_random_workers():
 
 def test_each_alignment_counts_its_own_pairs_of_step_and_skill():
     one = evaluation([(("sums", "dates"), [[0, 1, 2]]), (("sums",), [[3]]), (("sums", "units"), [[1]])])
-    counts = {alignment: routing(one, alignment=alignment, permutations=10).pairs for alignment in ALIGNMENTS}
+    counts = {
+        alignment: measure_routing(one, alignment=alignment, permutations=10).pairs
+        for alignment in ALIGNMENTS
+    }
     assert counts == {"in order": 2 + 1 + 1, "one step a hop": 1, "one hop": 1}
 
 
 def test_questions_without_known_skills_have_no_pairs():
-    found = routing(evaluation([((), [[0]]), ((), [[1]])]))
+    found = measure_routing(evaluation([((), [[0]]), ((), [[1]])]))
     assert (found.pairs, found.nats, found.by_question) == (0, 0, False)
 
 

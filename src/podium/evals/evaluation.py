@@ -171,8 +171,8 @@ def _beyond_recording(trace: Trace) -> Iterator[bool]:
             if round_.workflow is None or (span.recorded is None and span.nested is None):
                 continue
             access = round_.workflow.steps[span.position].access
-            shown = bool(span.reads) or (number > 0 and access.sees_previous)
-            beyond = shown or not requests_whole_question(span.subtask, trace.question.text)
+            shows_others = bool(span.reads) or (number > 0 and access.sees_previous)
+            beyond = shows_others or not requests_whole_question(span.subtask, trace.question.text)
             if span.recorded is not None and names_conditioned(span.recorded):
                 yield False
             elif span.recorded is not None:
@@ -338,13 +338,13 @@ async def evaluate_in_turns(jobs: Sequence[EvaluationJob], *, concurrency: int) 
         UsageError, BudgetError: see `evaluate`.
     """
     turns: defaultdict[int, list[EvaluationJob]] = defaultdict(list)
-    known: defaultdict[str, list[str]] = defaultdict(list)
+    models_of_host: defaultdict[str, list[str]] = defaultdict(list)
     for job in jobs:
         turn, planner = 0, job.runner.planner
         if isinstance(planner, Single) and not job.runner.dispatcher.has_budget:
             worker = job.runner.pool.named(planner.worker)
             if worker.limits.host is not None:
-                models = known[worker.limits.host]
+                models = models_of_host[worker.limits.host]
                 if model_of(worker) not in models:
                     models.append(model_of(worker))
                 turn = models.index(model_of(worker)) // worker.limits.loaded_at_once

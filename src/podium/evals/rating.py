@@ -114,11 +114,11 @@ def _names(words: Sequence[str]) -> Iterator[str]:
     """Possible names of a cluster: its first two words, its first three words and so on, then all words with a
     number."""
     for most in count(min(_WORDS, len(words))):
-        name = "-".join(map(_plain, words[:most]))
+        name = "-".join(map(_in_ascii, words[:most]))
         yield name if most <= len(words) else f"{name}-{most}"
 
 
-def _plain(word: str) -> str:
+def _in_ascii(word: str) -> str:
     """The word in ASCII letters, so that it can be a token of any policy. Its code points if it has no such letters."""
     letters = unicodedata.normalize("NFKD", word).encode("ascii", "ignore").decode()
     return letters or "-".join(f"{ord(letter):x}" for letter in word)
@@ -167,8 +167,8 @@ def fit_words(answers: AnswerMatrix) -> WordWeights | None:
     return WordWeights(
         idf={word: round(float(value), 3) for word, value in zip(vocabulary, idf, strict=True)},
         weights={
-            worker: {word: round(float(value), 4) for word, value in zip(vocabulary, own, strict=True)}
-            for worker, own in zip(answers.workers, weights, strict=True)
+            worker: {word: round(float(value), 4) for word, value in zip(vocabulary, row, strict=True)}
+            for worker, row in zip(answers.workers, weights, strict=True)
         },
     )
 
@@ -192,16 +192,16 @@ async def rate_pool(
     pool = list(workers)
     recorded = [worker for worker in measurable_workers(pool, tasks) if isinstance(worker, ReplayWorker)]
     calculators = [worker for worker in pool if isinstance(worker, CalculatorWorker)]
-    ratings, learned = Ratings(clusters=clusters, workers={}), Ratings(clusters=clusters, workers={})
+    tallies = rated = Ratings(clusters=clusters, workers={})
     for measured, judged in ((recorded, tasks), (calculators, with_gold(tasks))):
         if measured and judged:
             answers = await read_answers(judged, measured)
-            ratings = ratings.joined(rate(answers, clusters))
+            tallies = tallies.joined(rate(answers, clusters))
             if measured is recorded and words:
-                learned = learned.model_copy(update={"words": fit_words(answers)})
+                rated = rated.model_copy(update={"words": fit_words(answers)})
     names = [worker.profile.name for worker in pool]
-    rated = {name: ratings.workers[name] for name in names if name in ratings.workers}
-    return learned.model_copy(update={"workers": rated})
+    by_name = {name: tallies.workers[name] for name in names if name in tallies.workers}
+    return rated.model_copy(update={"workers": by_name})
 
 
 def with_gold(tasks: Iterable[Task]) -> list[Task]:

@@ -60,7 +60,7 @@ class Routing(FrozenModel):
         return self.pairs > 0 and self.nats > self.null_high
 
 
-def routing(
+def measure_routing(
     evaluation: Evaluation, *, alignment: Alignment = "in order", permutations: int = 500, seed: str = "0"
 ) -> Routing:
     """Measure how much the choice of workers depends on the skills that a question needs.
@@ -114,10 +114,12 @@ def steps_by_hops(evaluation: Evaluation, *, resamples: int = 1000, seed: str = 
     if rho is None:
         return None
     rng = np.random.default_rng(list(f"steps-by-hops/{seed}".encode()))
-    drawn = [rng.integers(len(hops), size=len(hops)) for _ in range(resamples)]
+    draws = [rng.integers(len(hops), size=len(hops)) for _ in range(resamples)]
     # The correlation is not defined for a resample in which all hops or all steps are equal: it is left out.
     resampled = [
-        correlation for at in drawn if (correlation := rank_correlation(hops[at], steps[at])) is not None
+        correlation
+        for rows in draws
+        if (correlation := rank_correlation(hops[rows], steps[rows])) is not None
     ]
     low, high = np.quantile(resampled or [rho], [0.025, 0.975])
     return Interval(mean=rho, low=float(low), high=float(high))

@@ -115,7 +115,7 @@ class DyLAN(Planner):
         request = PlanRequest(trace.question, trace.pool, earlier_rounds, rounds=left, seed=trace.seed)
         turns: list[list[MemberReply]] = []
         plan_rounds(request, self._rounds(request, turns))
-        shares = importance_of([turn for turn in turns if _stating(turn)], vote_key(trace.answer))
+        shares = importance_of([turn for turn in turns if _commonest_reply(turn)], vote_key(trace.answer))
         return {
             worker: sum(shares.get(k, 0.0) for k, name in enumerate(self.members) if name == worker)
             for worker in dict.fromkeys(self.members)
@@ -138,7 +138,7 @@ class DyLAN(Planner):
                     break
                 ranking = yield self._draft(request, [0], _RANK, shown)
                 number += 1
-                active = _best_two(ranking.response, shown)
+                active = _two_best(ranking.response, shown)
             replies: list[MemberReply] = []
             turns.append(replies)
             waiting, enough = random.sample(active, len(active)), _majority(active)
@@ -151,9 +151,9 @@ class DyLAN(Planner):
                 ]
                 number += 1
                 if most_common(reply.answer for reply in replies)[1] >= enough:
-                    return _stating(replies)
-            shown = _shuffled(replies, random)
-        return next((step for turn in reversed(turns) if (step := _stating(turn))), None)
+                    return _commonest_reply(replies)
+            shown = _shuffle(replies, random)
+        return next((step for turn in reversed(turns) if (step := _commonest_reply(turn))), None)
 
     def _draft(
         self, request: PlanRequest, asked: Sequence[int], subtask: str, shown: Sequence[MemberReply]
@@ -174,13 +174,13 @@ def _next(replies: Sequence[MemberReply], waiting: Sequence[int], enough: int) -
     return list(waiting[:count]), list(waiting[count:])
 
 
-def _shuffled(replies: Sequence[MemberReply], random: Random) -> list[MemberReply]:
+def _shuffle(replies: Sequence[MemberReply], random: Random) -> list[MemberReply]:
     """The replies that can be shown, in a random order."""
     answered = [reply for reply in replies if reply.text is not None]
     return random.sample(answered, len(answered))
 
 
-def _best_two(ranking: str, shown: Sequence[MemberReply]) -> list[int]:
+def _two_best(ranking: str, shown: Sequence[MemberReply]) -> list[int]:
     """The members whose replies the ranking names. It names replies by their position among `shown`, not by member."""
     named = _PAIR.findall(ranking)
     positions = [int(number) - 1 for number in named[-1]] if named else []
@@ -189,7 +189,7 @@ def _best_two(ranking: str, shown: Sequence[MemberReply]) -> list[int]:
     return list(dict.fromkeys([*chosen, *others]))[:_KEPT_MEMBERS]
 
 
-def _stating(replies: Sequence[MemberReply]) -> RoundStep | None:
+def _commonest_reply(replies: Sequence[MemberReply]) -> RoundStep | None:
     """The first reply that gives the commonest answer; None if no worker answered."""
     answer, _ = most_common(reply.answer for reply in replies)
     return next((reply.step for reply in replies if answer is not None and reply.answer == answer), None)

@@ -159,20 +159,20 @@ class _RightCounts:
     def __init__(self, share_NW: Floats, likeness_W: Floats | None = None) -> None:
         self._share_NW = share_NW.clip(0, 1)
         self._likeness_W = np.zeros(share_NW.shape[1]) if likeness_W is None else likeness_W
-        self._of_worker = lru_cache(maxsize=None)(self._answers_of)
+        self._cached_counts = lru_cache(maxsize=None)(self._count_right)
 
     def of(self, members: Members) -> Floats:
         """[N, M + 1]: for r from 0 to M."""
         probability = np.ones((len(self._share_NW), 1))
         for worker, times in Counter(members).items():
-            own = self._of_worker(worker, times)
+            chance_NR = self._cached_counts(worker, times)
             joined = np.zeros((len(probability), probability.shape[1] + times))
             for right in range(times + 1):
-                joined[:, right : right + probability.shape[1]] += probability * own[:, [right]]
+                joined[:, right : right + probability.shape[1]] += probability * chance_NR[:, [right]]
             probability = joined
         return probability
 
-    def _answers_of(self, worker: int, times: int) -> Floats:
+    def _count_right(self, worker: int, times: int) -> Floats:
         share_N1, likeness = self._share_NW[:, [worker]], self._likeness_W[worker]
         if times == 1:
             return np.hstack([1 - share_N1, share_N1])
@@ -191,10 +191,10 @@ def _votes_by_right_answers(
     """[m + 1] of each size m: how often a vote is right if r of its m answers are, by least squares."""
     by_size = {1: np.array([0.0, 1.0])}
     for size in range(2, MAX_ANSWERS + 1):
-        of_size = [(c, committee) for c, committee in enumerate(members) if len(committee) == size]
-        if of_size:
-            right = np.concatenate([right_counts(committee) for _, committee in of_size])
-            score = np.concatenate([score_QC[:, c] for c, _ in of_size])
+        same_size = [(c, committee) for c, committee in enumerate(members) if len(committee) == size]
+        if same_size:
+            right = np.concatenate([right_counts(committee) for _, committee in same_size])
+            score = np.concatenate([score_QC[:, c] for c, _ in same_size])
             by_size[size] = np.linalg.lstsq(right, score, rcond=None)[0].clip(0, 1)
     return by_size
 
@@ -257,18 +257,18 @@ def _open(argument: str, context: BaselineContext, kind: str) -> PricedRouter:
 
 def _estimates(scored: AnswerMatrix, kind: str, method: Method, model: str) -> Estimates:
     """Estimates that remember their predictions; routers that differ in their price alone share them."""
-    learned = (scored.workers, method, model)
+    key = (scored.workers, method, model)
     vectors = sentence_vectors(model) if model else None
 
     def estimates() -> Estimates:
         calibrated = scored.cached(
-            learned, lambda: fit_calibrated(method, scored.texts, scored.score_QW, vectors=vectors)
+            key, lambda: fit_calibrated(method, scored.texts, scored.score_QW, vectors=vectors)
         )
         estimate = estimate_workers if kind == "router" else estimate_committees
         fresh = estimate(scored, calibrated, vectors=vectors)
         return replace(fresh, score=CachedPredictor(fresh.score), dollars=CachedPredictor(fresh.dollars))
 
-    return scored.cached((kind, learned), estimates)
+    return scored.cached((kind, key), estimates)
 
 
 ROUTER = BaselineSpec(

@@ -51,7 +51,7 @@ class MasRouter(Planner):
 
     async def plan(self, request: PlanRequest) -> Plan:
         """The team's steps; `ConfigError` if the pool lacks a worker or the vote."""
-        team = _drawn(self.controller, request)
+        team = _draw_team(self.controller, request)
         return plan_once(request, team_workflow(team, request.pool))
 
 
@@ -64,11 +64,11 @@ class ScoredMasRouter(Planner):
 
     async def plan(self, request: PlanRequest) -> Plan:
         """The answers and the vote; `ConfigError` if the pool lacks a worker or the vote."""
-        team = _drawn(self.controller, request)
+        team = _draw_team(self.controller, request)
         return await Committee(team.voters(self.controller.workers)).plan(request)
 
 
-def _drawn(controller: Controller, request: PlanRequest) -> RoutedTeam:
+def _draw_team(controller: Controller, request: PlanRequest) -> RoutedTeam:
     text = request.question.text
     return controller.draw(text, Random(f"masrouter/{text[:SEED_PREFIX_CHARS]}"))
 

@@ -88,12 +88,12 @@ class Controller(FrozenModel):
         seed: int = 0,
     ) -> Self:
         """A controller with random weights, before any training."""
-        fresh = cls(
+        empty = cls(
             kinds=tuple(kinds), modes=tuple(modes), roles=tuple(roles), workers=tuple(workers), weights={}
         )
         rng = _generator(f"masrouter/weights/{seed}")
         scale = 1 / np.sqrt(DIMENSIONS)
-        return fresh.of({name: rng.normal(scale=scale, size=shape) for name, shape in fresh.shapes.items()})
+        return empty.of({name: rng.normal(scale=scale, size=shape) for name, shape in empty.shapes.items()})
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -148,10 +148,10 @@ class Controller(FrozenModel):
 
     def team(self, draws: Sequence[Draw]) -> RoutedTeam:
         """What the draws of a walk stand for."""
-        drawn = [draw.row for draw in draws]
-        members = zip(drawn[2::2], drawn[3::2], strict=True)
+        rows = [draw.row for draw in draws]
+        members = zip(rows[2::2], rows[3::2], strict=True)
         return RoutedTeam(
-            self.modes[drawn[0]], tuple((self.roles[role], self.workers[worker]) for role, worker in members)
+            self.modes[rows[0]], tuple((self.roles[role], self.workers[worker]) for role, worker in members)
         )
 
 
@@ -160,7 +160,7 @@ class Draw:
     """One draw of the controller on its way to a team."""
 
     table: str
-    seen: Floats
+    activation: Floats
     """[K]: tanh of the point before the draw."""
     share: Floats
     """The probability of each row of the table."""
@@ -178,10 +178,10 @@ def walk(weights: Weights, point: Floats, pick: Callable[[Floats], int]) -> list
 
     def draw(table: str) -> int:
         nonlocal point
-        seen = np.tanh(point)
-        share = _shares(weights, table, seen)
+        activation = np.tanh(point)
+        share = _shares(weights, table, activation)
         row = pick(share)
-        draws.append(Draw(table, seen, share, row))
+        draws.append(Draw(table, activation, share, row))
         point = point + weights[table][row]
         return row
 
@@ -221,8 +221,8 @@ def loss_and_gradients(
         d_logits = draw.share.copy()
         d_logits[draw.row] -= 1
         d_logits *= weight / _TEMPERATURES[draw.table]
-        gradients[draw.table][:] += np.outer(d_logits, draw.seen)
-        d_point: Floats = (d_logits @ weights[draw.table]) * (1 - draw.seen**2)
+        gradients[draw.table][:] += np.outer(d_logits, draw.activation)
+        d_point: Floats = (d_logits @ weights[draw.table]) * (1 - draw.activation**2)
         return d_point
 
     for sample, utility in zip(samples, utilities, strict=True):
@@ -230,8 +230,8 @@ def loss_and_gradients(
         for draw in reversed(sample.draws):
             gradients[draw.table][draw.row] += d_point
             d_point = d_point + add(draw, utility / len(samples))
-        seen = np.tanh(sample.point)
-        kind = Draw("kind", seen, _shares(weights, "kind", seen), sample.kind)
+        activation = np.tanh(sample.point)
+        kind = Draw("kind", activation, _shares(weights, "kind", activation), sample.kind)
         d_point = d_point + add(kind, 1 / len(samples))
         mean = weights["encoder"] @ sample.x_F
         kl = _KL_WEIGHT / (_NOISE**2 * len(mean) * len(samples))
@@ -344,9 +344,9 @@ def _generator(name: str) -> np.random.Generator:
     return np.random.default_rng([*name.encode()])
 
 
-def _shares(weights: Weights, table: str, seen: Floats) -> Floats:
+def _shares(weights: Weights, table: str, activation: Floats) -> Floats:
     """The probability of each row of a table."""
-    logits = weights[table] @ seen / _TEMPERATURES[table]
+    logits = weights[table] @ activation / _TEMPERATURES[table]
     odds = np.exp(logits - logits.max())
     shares: Floats = odds / odds.sum()
     return shares

@@ -125,8 +125,8 @@ class OnlineRouter(Learner):
         surprise_N = np.array([evidence.surprise for evidence in self._evidence])
         penalty = np.eye(len(x_D)) * (_UNRATED_PENALTY if rating is None else _RATED_PENALTY)
         # Another outcome gives another draw for the same question.
-        learned = f"{np.arange(len(x_ND)) @ surprise_N:.9g}"
-        random = Random(f"thompson/{request.seed}/{learned}/{text[:SEED_PREFIX_CHARS]}")
+        outcomes = f"{np.arange(len(x_ND)) @ surprise_N:.9g}"
+        random = Random(f"thompson/{request.seed}/{outcomes}/{text[:SEED_PREFIX_CHARS]}")
         worth = []
         for worker in workers:
             own_N = np.array([evidence.worker == worker.name for evidence in self._evidence], dtype=bool)
@@ -144,7 +144,7 @@ class OnlineRouter(Learner):
         """Features of the outcomes, [N, D], and of a question of this cluster, [D]: a constant 1, and the cluster."""
         kinds = [evidence.kind for evidence in self._evidence]
         columns = dict.fromkeys((*kinds, kind))
-        x_MD = np.array([[1.0, *(_CLUSTER * (other == own) for other in columns)] for own in (*kinds, kind)])
+        x_MD = np.array([[1.0, *(_CLUSTER * (other == row) for other in columns)] for row in (*kinds, kind)])
         return x_MD[:-1], x_MD[-1]
 
     def _by_words(self, text: str) -> tuple[Floats, Floats]:

@@ -49,15 +49,15 @@ def fit(
     Raises:
         ConfigError: there are too few questions.
     """
-    read = vectors or ngram_counts
-    predict = _fit(method, read(texts), target_QT, ngrams=vectors is None, neighbours=neighbours)
-    return lambda asked: predict(read(asked))
+    encode = vectors or ngram_counts
+    predict = _fit(method, encode(texts), target_QT, ngrams=vectors is None, neighbours=neighbours)
+    return lambda asked: predict(encode(asked))
 
 
 def _fit(
     method: Method, x_QD: Any, target_QT: Floats, *, ngrams: bool, neighbours: int = 20
 ) -> Callable[[Any], Floats]:
-    """Train a predictor on what was read of the texts: counts of n-grams, or an encoder's vectors."""
+    """Train a predictor on encoded texts: counts of n-grams, or an encoder's vectors."""
     from sklearn.decomposition import TruncatedSVD  # noqa: PLC0415 - slow to import
     from sklearn.feature_extraction.text import TfidfTransformer  # noqa: PLC0415
     from sklearn.pipeline import make_pipeline  # noqa: PLC0415
@@ -113,12 +113,12 @@ def fit_calibrated(
     trained on the other folds. With fewer than 50 questions there are no folds, and predictions are only limited to
     [0, 1].
     """
-    read = vectors or ngram_counts
-    x_QD, ngrams = read(texts), vectors is None
-    from_read = _fit(method, x_QD, score_QT, ngrams=ngrams)
+    encode = vectors or ngram_counts
+    x_QD, ngrams = encode(texts), vectors is None
+    from_encoded = _fit(method, x_QD, score_QT, ngrams=ngrams)
 
     def predict(asked: Sequence[str]) -> Floats:
-        return from_read(read(asked))
+        return from_encoded(encode(asked))
 
     if len(texts) < 10 * _FOLDS:
         spread_T = np.full(score_QT.shape[1], 0.5)
@@ -149,11 +149,11 @@ def fit_folds(
     method: Method, texts: Sequence[str], target_QT: Floats, *, vectors: Vectors | None = None
 ) -> list[Fold]:
     """Train up to five predictors, each on all questions but those of its fold; arguments and errors as of `fit`."""
-    read = vectors or ngram_counts
-    x_QD = read(texts)
+    encode = vectors or ngram_counts
+    x_QD = encode(texts)
 
     def fold(held_out: Ints, predict: Callable[[Any], Floats]) -> Fold:
-        return Fold(lambda asked: predict(read(asked)), predict(x_QD[held_out]))
+        return Fold(lambda asked: predict(encode(asked)), predict(x_QD[held_out]))
 
     return [fold(*each) for each in _folds(method, x_QD, target_QT, ngrams=vectors is None)]
 
@@ -165,8 +165,8 @@ def _folds(
     folds = min(_FOLDS, len(target_QT))
     fold_Q = np.random.default_rng(0).permutation(len(target_QT)) % folds
     for fold in range(folds):
-        known = np.flatnonzero(fold_Q != fold)
-        yield np.flatnonzero(fold_Q == fold), _fit(method, x_QD[known], target_QT[known], ngrams=ngrams)
+        others = np.flatnonzero(fold_Q != fold)
+        yield np.flatnonzero(fold_Q == fold), _fit(method, x_QD[others], target_QT[others], ngrams=ngrams)
 
 
 def spread_of(share_QT: Floats, score_QT: Floats) -> Floats:

@@ -81,7 +81,7 @@ def _gain(predicted_N2: Floats) -> Floats:
     return gain_N
 
 
-class _Read(NamedTuple):
+class _Argument(NamedTuple):
     """A name and what it says after "threshold:"."""
 
     name: str
@@ -94,7 +94,7 @@ class _Read(NamedTuple):
     """The encoder; "" for n-grams."""
 
 
-def _read(argument: str) -> _Read:
+def _read(argument: str) -> _Argument:
     """Read what a name says after "threshold:".
 
     Raises:
@@ -102,20 +102,20 @@ def _read(argument: str) -> _Read:
     """
     workers, rest = _split(argument)
     weak, _, strong = workers.partition(">")
-    method, _, rest = rest.partition(":")
-    written, _, model = rest.partition(":")
+    method_name, _, rest = rest.partition(":")
+    share_text, _, model = rest.partition(":")
     name = f"threshold:{argument}" if argument else "threshold"
-    known = read_method(method, name)
+    method = read_method(method_name, name)
     try:
-        share = float(written)
+        share = float(share_text)
     except ValueError:
         share = -1.0
     if not 0 <= share <= 1:
         raise ConfigError(
             f"The planner {name!r} needs the share of questions that go to {strong}, a number from 0 to 1, such as "
-            f"threshold:{workers}:{known}:0.3."
+            f"threshold:{workers}:{method}:0.3."
         )
-    return _Read(name, weak, strong, known, share, model)
+    return _Argument(name, weak, strong, method, share, model)
 
 
 def _split(argument: str) -> tuple[str, str]:

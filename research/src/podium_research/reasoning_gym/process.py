@@ -60,7 +60,7 @@ _NEAR = {"complex_arithmetic": 0.999, "polynomial_equations": 0.999}
 """The least score of a right answer: below 1 where the score falls with the distance from the exact number."""
 _BLOCK = 64
 """How many questions share one seed of the library, because opening some generators takes 0.3 s."""
-_OWN = ("seed", "size")
+_RESERVED = ("seed", "size")
 _LONGEST = 20_000
 """Characters of an answer at most, unless the gold answer is more than half as long."""
 
@@ -115,10 +115,10 @@ class GeneratorLibrary:
         from reasoning_gym import factory  # noqa: PLC0415 - an optional extra that takes two seconds
 
         self._factory = factory
-        self._opened = lru_cache(maxsize=8)(self._open)
+        self._open_cached = lru_cache(maxsize=8)(self._open)
         # Generators of programs keep data on their class, so only the settings opened last are usable.
-        self._opened_last = lru_cache(maxsize=1)(self._open)
-        self._made = lru_cache(maxsize=64)(self._make)
+        self._open_last = lru_cache(maxsize=1)(self._open)
+        self._make_cached = lru_cache(maxsize=64)(self._make)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -134,7 +134,7 @@ class GeneratorLibrary:
         dataset = self._dataset(sample_id)
         kind = {"category": dataset.category, "difficulty": self._difficulty(sample_id.config)}
         try:
-            entry = self._made(sample_id)
+            entry = self._make_cached(sample_id)
             valid = self._is_valid(sample_id, entry)
         # A generator may raise anything; the caller tries the next id.
         except Exception:
@@ -148,7 +148,7 @@ class GeneratorLibrary:
 
     def prepare(self, sample_id: SampleId) -> None:
         """Make the question of an id and keep it, so that the time of grading does not include making it."""
-        self._made(sample_id)
+        self._make_cached(sample_id)
 
     def judge(self, sample_id: SampleId, answer: str, of: str) -> float:
         """Grade an answer to a question: 1 or 0.
@@ -159,7 +159,7 @@ class GeneratorLibrary:
         Raises:
             GraderError: the id gives another question now.
         """
-        entry = self._made(sample_id)
+        entry = self._make_cached(sample_id)
         if text_digest(str(entry["question"])) != of:
             raise GraderError(
                 f"{sample_id.name} of reasoning-gym is another question than the one that was answered; "
@@ -208,20 +208,20 @@ class GeneratorLibrary:
         return run_in_fork(make, SECONDS_TO_MAKE) if sample_id.config.generator in _OF_PROGRAMS else make()
 
     def _dataset(self, sample_id: SampleId) -> Any:
-        opened = self._opened_last if sample_id.config.generator in _OF_PROGRAMS else self._opened
-        return opened(sample_id.config, sample_id.seed, sample_id.number // _BLOCK)
+        open_dataset = self._open_last if sample_id.config.generator in _OF_PROGRAMS else self._open_cached
+        return open_dataset(sample_id.config, sample_id.seed, sample_id.number // _BLOCK)
 
     def _open(self, config: GeneratorConfig, seed: int, block: int) -> Any:
         dataset_class, config_class = self._factory.DATASETS[config.generator]
-        own = json.loads(config.settings)
-        known = [field.name for field in fields(config_class) if field.name not in _OWN]
-        for key in sorted(own.keys() - set(known)):
+        settings = json.loads(config.settings)
+        known = [field.name for field in fields(config_class) if field.name not in _RESERVED]
+        for key in sorted(settings.keys() - set(known)):
             raise ConfigError(
                 f"{config.generator} of reasoning-gym has no setting {key!r}; {suggestion(key, known)}"
             )
-        named = {"seed": _seed(f"{config.name}/{seed}/{block}"), "size": _BLOCK}
+        reserved = {"seed": _seed(f"{config.name}/{seed}/{block}"), "size": _BLOCK}
         try:
-            return dataset_class(config_class(**{**self._level_settings(config), **own, **named}))
+            return dataset_class(config_class(**{**self._level_settings(config), **settings, **reserved}))
         # The library checks settings with assertions, or fails when it uses them.
         except Exception as error:
             reason = str(error) or type(error).__name__
@@ -235,8 +235,8 @@ class GeneratorLibrary:
             return {}
         curriculum = self._factory.create_curriculum(config.generator)
         curriculum.set_global_level(config.level)
-        made = curriculum.generate_configuration()
-        return {field.name: getattr(made, field.name) for field in fields(made)}
+        configuration = curriculum.generate_configuration()
+        return {field.name: getattr(configuration, field.name) for field in fields(configuration)}
 
     def _difficulty(self, config: GeneratorConfig) -> str:
         if config.level is None or not self._factory.has_curriculum(config.generator):

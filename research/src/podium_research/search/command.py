@@ -88,8 +88,8 @@ def search(
     tasks = open_questions(
         settings.tasks, settings.split, size=settings.questions, seed=settings.seed, pool=pool
     )
-    begun = SearchStart(settings, pool, list(tasks), open_console(stderr=json))
-    asyncio.run(_run(begun, run, calls, dry_run=dry_run, as_json=json))
+    start = SearchStart(settings, pool, list(tasks), open_console(stderr=json))
+    asyncio.run(_run(start, run, calls, dry_run=dry_run, as_json=json))
     return 0
 
 
@@ -192,10 +192,10 @@ class _Step:
     """What was found so far, as JSON."""
     row: Mapping[str, Any]
     """What the run's folder keeps of the step."""
-    said: str
+    summary: str
 
 
-async def _heads(
+async def _head_steps(
     search: SearchStart, settings: HeadSearch, rows: JsonLines, dispatcher: Dispatcher
 ) -> AsyncIterator[_Step]:
     earlier_rewards = [row["rewards"] for row in rows.read()]
@@ -212,15 +212,15 @@ async def _heads(
         )
 
 
-async def _controllers(
+async def _controller_steps(
     search: SearchStart, settings: ControllerSearch, rows: JsonLines, dispatcher: Dispatcher
 ) -> AsyncIterator[_Step]:
     earlier_utilities = [row["utilities"] for row in rows.read()]
     async for epoch in train_controller_live(
         search.pool, search.tasks, settings, resume_from=earlier_utilities, dispatcher=dispatcher
     ):
-        known = [utility for utility in epoch.utilities if utility is not None]
-        mean = sum(known) / len(known)
+        utilities = [utility for utility in epoch.utilities if utility is not None]
+        mean = sum(utilities) / len(utilities)
         row = {"epoch": epoch.number, "mean": mean, "cost_usd": epoch.cost_usd}
         yield _Step(
             epoch.number,
@@ -235,18 +235,18 @@ async def _train(search: SearchStart, folder: RunFolder, dispatcher: Dispatcher)
     rows, settings, console = folder.rows(), search.settings, search.console
     if isinstance(settings, HeadSearch):
         noun, planner, file, unit = "head", "trinity", folder.path / HEAD, "generation"
-        steps, most = _heads(search, settings, rows, dispatcher), settings.generations
+        steps, most = _head_steps(search, settings, rows, dispatcher), settings.generations
     else:
         assert isinstance(settings, ControllerSearch)
         noun, planner, file, unit = "controller", "masrouter", folder.path / CONTROLLER, "epoch"
-        steps, most = _controllers(search, settings, rows, dispatcher), settings.epochs
+        steps, most = _controller_steps(search, settings, rows, dispatcher), settings.epochs
     done = len(rows.read())
     try:
         async for step in steps:
             replace_file(file, step.content.encode() + b"\n")
             rows.append(step.row)
             done = step.number
-            print_sentence(console, f"{unit} {done}/{most}  {step.said}")
+            print_sentence(console, f"{unit} {done}/{most}  {step.summary}")
     except BudgetError as error:
         if not done:
             raise
@@ -286,7 +286,7 @@ async def _search_workflows(
             on_tried=on_tried,
         )
     except BudgetError as error:
-        front = _so_far(search, settings, archive)
+        front = _front_so_far(search, settings, archive)
         if not front.plans:
             raise
         _say_budget_ended(console, counted(len(archive), "entry").replace("entrys", "entries"), error)
@@ -308,7 +308,7 @@ async def _search_workflows(
     )
 
 
-def _so_far(
+def _front_so_far(
     search: SearchStart, settings: WorkflowSearch, archive: Sequence[TriedWorkflow]
 ) -> ConstantPlanFront:
     """The best workflows of an archive that is not complete."""

@@ -73,12 +73,12 @@ async def train_controller_live(
     )
     earlier = list(resume_from)
     for number in range(1, settings.epochs + 1):
-        known = iter(earlier[number - 1] if number <= len(earlier) else ())
+        earlier_utilities = iter(earlier[number - 1] if number <= len(earlier) else ())
         tried: list[_Tried] = []
         for batch in training.batches(number):
             teams = training.ask(batch)
             if number <= len(earlier):
-                training.tell([next(known) for _ in batch])
+                training.tell([next(earlier_utilities) for _ in batch])
                 continue
             trials = await _try(
                 teams, [questions[question] for question in batch], pool, settings, dispatcher

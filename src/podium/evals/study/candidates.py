@@ -64,9 +64,9 @@ class QuestionKinds:
     def of(cls, tasks: Sequence[Task], most: int) -> QuestionKinds:
         """Find at most `most` kinds by the questions' wording. Each has about `TESTS` questions or more."""
         limit = min(most, max(1, len(tasks) // TESTS))
-        clusters, members = _sorted(tasks, limit)
+        clusters, members = _group_by_cluster(tasks, limit)
         if len(members) > limit:  # Questions that share no words with a cluster are one more kind.
-            clusters, members = _sorted(tasks, limit - 1)
+            clusters, members = _group_by_cluster(tasks, limit - 1)
         smallest = min(map(len, members.values()))
         return cls(
             clusters,
@@ -75,7 +75,7 @@ class QuestionKinds:
         )
 
 
-def _sorted(tasks: Sequence[Task], count: int) -> tuple[ClusterWords, Mapping[str, list[Task]]]:
+def _group_by_cluster(tasks: Sequence[Task], count: int) -> tuple[ClusterWords, Mapping[str, list[Task]]]:
     """At most `count` clusters, and the tasks of each cluster. Tasks of no cluster have an empty name."""
     clusters = find_clusters([task.question.text for task in tasks], count)
     ratings = Ratings(clusters=clusters, workers={})
@@ -144,7 +144,7 @@ async def ask_candidates(
 
     async def work() -> None:
         for number in waiting:
-            candidates[number] = await _ask(table.pool.names[number], table, kinds, dispatcher)
+            candidates[number] = await _test(table.pool.names[number], table, kinds, dispatcher)
             on_tested(len(candidates), len(order))
 
     async with asyncio.TaskGroup() as group:
@@ -153,28 +153,28 @@ async def ask_candidates(
     return tuple(candidates[number] for number in order)
 
 
-async def _ask(name: str, table: QuestionTable, kinds: QuestionKinds, dispatcher: Dispatcher) -> Candidate:
+async def _test(name: str, table: QuestionTable, kinds: QuestionKinds, dispatcher: Dispatcher) -> Candidate:
     graded = {task.id: task for task in table.questions}
     alone = table.alone(name)
     tallies: dict[str, Tally] = {}
     unjudged_usd = 0.0
 
-    def stopped(reason: str) -> Candidate:
+    def incomplete(reason: str) -> Candidate:
         return Candidate(
             worker=name, tallies=tallies, unjudged_usd=unjudged_usd, complete=False, reason=reason
         )
 
     for kind, tests in kinds.tests.items():
         for test in tests:
-            asked = table.with_questions([graded[test.id]])
+            one_test = table.with_questions([graded[test.id]])
             try:
-                await asked.answer([alone], dispatcher)
+                await one_test.answer([alone], dispatcher)
             except BudgetError:
-                return stopped(OUT_OF_BUDGET)
-            answer = asked.kept_answers(alone.key)[test.id, 0]
+                return incomplete(OUT_OF_BUDGET)
+            answer = one_test.kept_answers(alone.key)[test.id, 0]
             if answer.trace.answer is None:
                 failure = failure_of(answer.trace).removeprefix(f"{name}: ")
-                return stopped(f"broken: {failure}")
+                return incomplete(f"broken: {failure}")
             cost_usd = answer.trace.uncached_usd
             if answer.grade.failure is not None:
                 unjudged_usd += cost_usd
@@ -211,19 +211,19 @@ def choose(
     for candidate in sorted(tested, key=lambda candidate: (candidate.cost_usd, candidate.worker)):
         new = sorted(candidate.passed - covered, key=lambda kind: (-weights[kind], kind))
         value = sum(weights[kind] for kind in new)
-        named = ", ".join(kind or UNSORTED for kind in new)
-        wanted = value_threshold(min(1.0, used_usd / budget_usd), lowest, highest) * candidate.cost_usd
+        kinds = ", ".join(kind or UNSORTED for kind in new)
+        needed = value_threshold(min(1.0, used_usd / budget_usd), lowest, highest) * candidate.cost_usd
         if not new:
             reason = "passed nothing" if not candidate.passed else "cheaper workers cover what it passed"
         elif most is not None and chosen == most:
             reason = f"the pool has its {most}"
-        elif value < wanted:
-            reason = f"too dear for {named}: worth {value:.3g}, and {wanted:.3g} are needed"
+        elif value < needed:
+            reason = f"too dear for {kinds}: worth {value:.3g}, and {needed:.3g} are needed"
         else:
             covered |= candidate.passed
             used_usd += candidate.cost_usd
             chosen += 1
-            choices.append(candidate.model_copy(update={"chosen": True, "reason": f"covers {named}"}))
+            choices.append(candidate.model_copy(update={"chosen": True, "reason": f"covers {kinds}"}))
             continue
         choices.append(candidate.model_copy(update={"reason": reason}))
     return tuple(choices)

@@ -82,16 +82,16 @@ def estimate_study(
     judge = settings.judge if questions.judges else None
     conductor_price = _conductor_price(team, pool)
     no_conductor = _no_conductor(team, pool, questions, settings)
-    shown, numbers = questions.tasks[:_SAMPLED], [pool.names.index(name) for name in pool.answering]
-    answering = Workload.of([_alone(pool, number, task) for task in shown for number in numbers], pool)
+    sample, numbers = questions.tasks[:_SAMPLED], [pool.names.index(name) for name in pool.answering]
+    answering = Workload.of([_one_worker(pool, number, task) for task in sample for number in numbers], pool)
     twice = REPEATED if repeats == 1 and most_samples(pool) > 1 else 0.0
     answers = (repeats + twice) * len(numbers)
     question_usd = answering.cost_usd.times(answers)
-    judged = len(questions.judges) / max(1, len(questions.tasks)) if judge is not None else 0.0
+    judged_share = len(questions.judges) / max(1, len(questions.tasks)) if judge is not None else 0.0
     if judge is not None:
-        judging = Workload.of([_alone(pool, pool.names.index(judge), task) for task in shown], pool)
-        question_usd = Range.sum((question_usd, judging.cost_usd.times(judged * answers)))
-    plans = [_conducted(pool, numbers, first, task) for task in shown for first in range(len(numbers))]
+        judging = Workload.of([_one_worker(pool, pool.names.index(judge), task) for task in sample], pool)
+        question_usd = Range.sum((question_usd, judging.cost_usd.times(judged_share * answers)))
+    plans = [_assumed_plan(pool, numbers, first, task) for task in sample for first in range(len(numbers))]
     conducting = Workload.of(plans, pool)
     plan_usd = conductor_price.cost(Usage(input_tokens=_PLAN_TOKENS[0], output_tokens=_PLAN_TOKENS[1]))
     conducted_usd = _CONDUCTORS * (plan_usd + conducting.cost_usd.likely)
@@ -100,14 +100,14 @@ def estimate_study(
         count, reason = _conductor_questions(
             len(questions.tasks), conducted_usd, budget_usd, question_usd.likely
         )
-    left = None if budget_usd is None else budget_usd - count * conducted_usd
+    left_usd = None if budget_usd is None else budget_usd - count * conducted_usd
     reached = len(questions.tasks)
-    if left is not None and question_usd.likely > 0:
-        reached = min(reached, int(left / question_usd.likely))
-    asked = reached * answers * (1 + judged)
+    if left_usd is not None and question_usd.likely > 0:
+        reached = min(reached, int(left_usd / question_usd.likely))
+    calls = reached * answers * (1 + judged_share)
     # Each plan takes about as long as an answer.
-    planned = count * _CONDUCTORS * (conducting.total_s + answering.total_s) / concurrency
-    seconds = answering.seconds(asked, concurrency=concurrency) + planned if answering.is_timed else None
+    planning_s = count * _CONDUCTORS * (conducting.total_s + answering.total_s) / concurrency
+    seconds = answering.seconds(calls, concurrency=concurrency) + planning_s if answering.is_timed else None
     real = [worker for worker in costly_workers(pool) if not worker.profile.price.is_declared_free]
     plans_paid = (
         not no_conductor
@@ -117,7 +117,7 @@ def estimate_study(
     return StudyEstimate(
         questions=len(questions.tasks),
         reached=reached,
-        calls=round(asked),
+        calls=round(calls),
         cost_usd=question_usd.times(reached),
         conductor_questions=count,
         conductors=_CONDUCTORS if count else 0,
@@ -186,12 +186,12 @@ def _no_conductor(team: TeamSettings, pool: Pool, questions: StudyQuestions, set
     return ""
 
 
-def _alone(pool: Pool, worker: int, task: Task) -> tuple[StepEstimate, ...]:
+def _one_worker(pool: Pool, worker: int, task: Task) -> tuple[StepEstimate, ...]:
     """One worker that answers the question."""
     return estimate_answer(pool, worker, task.question).steps
 
 
-def _conducted(pool: Pool, workers: Sequence[int], first: int, task: Task) -> tuple[StepEstimate, ...]:
+def _assumed_plan(pool: Pool, workers: Sequence[int], first: int, task: Task) -> tuple[StepEstimate, ...]:
     """An assumed plan for the question: the workers in turn, each of which sees all earlier responses."""
     turns = (workers[(first + position) % len(workers)] for position in range(_PLAN_STEPS))
     steps = (Step(worker, ANSWER_WHOLE_QUESTION, Access(all=True)) for worker in turns)

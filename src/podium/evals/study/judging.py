@@ -188,18 +188,18 @@ def by_agreement(answers: AnswerMatrix) -> AnswerMatrix:
     this way, since it agrees with the workers because it is made of their answers.
     """
     samples = answers.answer_QWR.shape[2]
-    alone_QWR = np.stack([_agreement(answers.answer_QWR[:, :, r]) for r in range(samples)], axis=2)
+    alone_QWR = np.stack([_agreement_scores(answers.answer_QWR[:, :, r]) for r in range(samples)], axis=2)
     own_QW1 = answers.samples if answers.own_samples_QW is None else answers.own_samples_QW[:, :, None]
     own_QWR = np.broadcast_to(np.arange(samples) < own_QW1, alone_QWR.shape)
     return replace(answers, alone_QWR=alone_QWR, score_QW=alone_QWR.mean(axis=2, where=own_QWR))
 
 
-def _agreement(answer_QW: np.typing.NDArray[np.int64]) -> Floats:
+def _agreement_scores(answer_QW: np.typing.NDArray[np.int64]) -> Floats:
     score_QW = np.zeros(answer_QW.shape)
     for q, row in enumerate(answer_QW.tolist()):
-        for w, own in enumerate(row):
+        for w, answer in enumerate(row):
             counts = Counter(other for v, other in enumerate(row) if v != w and other != NO_ANSWER)
             most = max(counts.values(), default=0)
-            winners = [answer for answer, count in counts.items() if count == most]
-            score_QW[q, w] = (own in winners) / len(winners) if winners else 0.0
+            winners = [other for other, count in counts.items() if count == most]
+            score_QW[q, w] = (answer in winners) / len(winners) if winners else 0.0
     return score_QW

@@ -89,19 +89,21 @@ def methods_for(answers: AnswerMatrix, *, teams: bool = True) -> Iterator[StudyM
     """
     workers, best = answers.workers, best_single(answers)
     for number in sorted(range(len(workers)), key=lambda number: number != best):
-        yield StudyMethod(f"{workers[number]} alone", _always(number), is_team=False)
+        yield StudyMethod(f"{workers[number]} alone", _always_worker(number), is_team=False)
     if not teams or len(workers) < 2:
         return
     half = _COST_CAP * float(answers.cost[best])
-    yield StudyMethod("vote", _vote)
-    yield StudyMethod("vote at half the price", lambda answers: _vote(answers, half), is_cost_capped=True)
+    yield StudyMethod("vote", _fit_vote)
+    yield StudyMethod("vote at half the price", lambda answers: _fit_vote(answers, half), is_cost_capped=True)
     if len(workers) > 2:
-        yield StudyMethod("cascade", _cascade)
+        yield StudyMethod("cascade", _fit_cascade)
         yield StudyMethod(
-            "cascade at half the price", lambda answers: _cascade(answers, half), is_cost_capped=True
+            "cascade at half the price", lambda answers: _fit_cascade(answers, half), is_cost_capped=True
         )
-    yield StudyMethod("router by ratings", _router)
-    yield StudyMethod("router at half the price", lambda answers: _router(answers, half), is_cost_capped=True)
+    yield StudyMethod("router by ratings", _fit_router)
+    yield StudyMethod(
+        "router at half the price", lambda answers: _fit_router(answers, half), is_cost_capped=True
+    )
 
 
 def fitted_method(
@@ -115,7 +117,7 @@ def fitted_method(
     """
     match planner:
         case Committee():
-            members = _numbers(answers, planner.workers)
+            members = _worker_numbers(answers, planner.workers)
             return FittedMethod(
                 label,
                 planner.name,
@@ -125,7 +127,7 @@ def fitted_method(
                 ),
             )
         case Cascade():
-            first, (then,) = _numbers(answers, planner.first), _numbers(answers, [planner.then])
+            first, (then,) = _worker_numbers(answers, planner.first), _worker_numbers(answers, [planner.then])
             return FittedMethod(
                 label,
                 planner.name,
@@ -136,26 +138,26 @@ def fitted_method(
             return FittedMethod(
                 label,
                 planner.name,
-                lambda other: _routed(planner, ratings, other),
+                lambda other: _router_figures(planner, ratings, other),
                 ratings=ratings,
             )
         case Single():
-            return _single(answers, answers.workers.index(planner.worker))
+            return _fit_single(answers, answers.workers.index(planner.worker))
     raise TypeError(f"{planner} is no planner of a study")
 
 
-def _routed(planner: RatingRouter, ratings: Ratings, answers: AnswerMatrix) -> tuple[Floats, Floats]:
+def _router_figures(planner: RatingRouter, ratings: Ratings, answers: AnswerMatrix) -> tuple[Floats, Floats]:
     """[Q] each: the scores and dollars of the workers that the router chooses."""
-    names = [planner.choose(_profiles(ratings, answers.workers, text)) for text in answers.texts]
-    chosen = np.arange(len(names)), list(_numbers(answers, names))
+    names = [planner.choose(_rated_profiles(ratings, answers.workers, text)) for text in answers.texts]
+    chosen = np.arange(len(names)), list(_worker_numbers(answers, names))
     return answers.score_QW[chosen], answers.cost_QW[chosen]
 
 
-def _always(worker: int) -> Callable[[AnswerMatrix], FittedMethod]:
-    return lambda answers: _single(answers, worker)
+def _always_worker(worker: int) -> Callable[[AnswerMatrix], FittedMethod]:
+    return lambda answers: _fit_single(answers, worker)
 
 
-def _single(answers: AnswerMatrix, worker: int) -> FittedMethod:
+def _fit_single(answers: AnswerMatrix, worker: int) -> FittedMethod:
     name = answers.workers[worker]
     return FittedMethod(
         f"{name} alone",
@@ -164,18 +166,18 @@ def _single(answers: AnswerMatrix, worker: int) -> FittedMethod:
     )
 
 
-def _vote(answers: AnswerMatrix, most_usd: float = float("inf")) -> FittedMethod | None:
+def _fit_vote(answers: AnswerMatrix, most_usd: float = float("inf")) -> FittedMethod | None:
     # The limit holds for the price of asking all workers. Of equal votes the cheapest is taken, and it stops early.
     plan = best_fixed_plan(answers, max_cost=most_usd)
     if plan is None:
         return None
-    members = _numbers(answers, plan.workers)
+    members = _worker_numbers(answers, plan.workers)
     if len(members) == 1:
-        return _single(answers, members[0])
-    return fitted_method(plan, answers, f"a vote of {_listed(plan)}")
+        return _fit_single(answers, members[0])
+    return fitted_method(plan, answers, f"a vote of {_voters_text(plan)}")
 
 
-def _cascade(answers: AnswerMatrix, most_usd: float = float("inf")) -> FittedMethod | None:
+def _fit_cascade(answers: AnswerMatrix, most_usd: float = float("inf")) -> FittedMethod | None:
     plan = best_cascade(answers, max_cost=most_usd)
     if plan is None:
         return None
@@ -183,7 +185,7 @@ def _cascade(answers: AnswerMatrix, most_usd: float = float("inf")) -> FittedMet
     return fitted_method(plan, answers, label)
 
 
-def _router(answers: AnswerMatrix, most_usd: float = float("inf")) -> FittedMethod | None:
+def _fit_router(answers: AnswerMatrix, most_usd: float = float("inf")) -> FittedMethod | None:
     ratings = _word_ratings(answers)
     predicted_QW, usd_QW = answers.cached("predictions", lambda: _predictions(ratings, answers))
     per_usd = next(
@@ -201,13 +203,13 @@ def _router(answers: AnswerMatrix, most_usd: float = float("inf")) -> FittedMeth
     return fitted_method(RatingRouter(per_usd), answers, label, ratings)
 
 
-def _profiles(ratings: Ratings, workers: Sequence[str], text: str) -> list[Profile]:
+def _rated_profiles(ratings: Ratings, workers: Sequence[str], text: str) -> list[Profile]:
     return [ratings.rated(Profile(name=name), text) for name in workers]
 
 
 def _predictions(ratings: Ratings, answers: AnswerMatrix) -> tuple[Floats, Floats]:
     """[Q, W] each: the accuracy and the dollars that the ratings predict."""
-    rated = [[p.rating for p in _profiles(ratings, answers.workers, text)] for text in answers.texts]
+    rated = [[p.rating for p in _rated_profiles(ratings, answers.workers, text)] for text in answers.texts]
     accuracy = [[rating.accuracy if rating else 0.0 for rating in row] for row in rated]
     usd = [[rating.cost_usd if rating else 0.0 for rating in row] for row in rated]
     return np.array(accuracy), np.array(usd)
@@ -225,11 +227,11 @@ def _mean_cost(worth_QW: Floats, answers: AnswerMatrix) -> float:
     return float(answers.cost_QW[np.arange(len(chosen)), chosen].mean())
 
 
-def _numbers(answers: AnswerMatrix, names: Sequence[str]) -> Members:
+def _worker_numbers(answers: AnswerMatrix, names: Sequence[str]) -> Members:
     return tuple(answers.workers.index(name) for name in names)
 
 
-def _listed(committee: Committee) -> str:
+def _voters_text(committee: Committee) -> str:
     names = committee.workers
     counted = [
         f"{names.count(name)} x {name}" if names.count(name) > 1 else name for name in dict.fromkeys(names)
