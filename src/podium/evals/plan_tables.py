@@ -62,12 +62,12 @@ def training_section(metrics: Sequence[Mapping[str, Any]]) -> SafeHtml:
     numbered = [(float(row.get("iteration", index)), row) for index, row in enumerate(metrics)]
     figures = []
     for key, caption, show, minimum in CURVES:
-        points = [(at, float(row[key])) for at, row in numbered if isinstance(row.get(key), int | float)]
+        points = [(x, float(row[key])) for x, row in numbered if isinstance(row.get(key), int | float)]
         if points:
             figures.append(
                 tag("figure", tag("figcaption", caption), line_chart(points, show=show, minimum=minimum))
             )
-    used = [(at, row["workers"]) for at, row in numbered if row.get("workers")]
+    used = [(x, row["workers"]) for x, row in numbered if row.get("workers")]
     names = sorted({name for _, points in used for name in points})
     legend = (
         tag("li", tag("i", style=f"background:{colour(index)}"), name) for index, name in enumerate(names)

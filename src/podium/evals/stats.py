@@ -127,10 +127,10 @@ def adjusted_p_values(p_values: Sequence[float | None]) -> tuple[float | None, .
     If all adjusted values up to 0.05 are called differences, the probability of any mistake is at most 5 %, however the
     tests depend on each other.
     """
-    tested = sorted((p, at) for at, p in enumerate(p_values) if p is not None)
+    tested = sorted((p, index) for index, p in enumerate(p_values) if p is not None)
     adjusted: list[float | None] = [None] * len(p_values)
     largest = 0.0
-    for before, (p, at) in enumerate(tested):
+    for before, (p, index) in enumerate(tested):
         largest = max(largest, min(1.0, p * (len(tested) - before)))
-        adjusted[at] = largest
+        adjusted[index] = largest
     return tuple(adjusted)

@@ -111,9 +111,9 @@ def read_members(argument: str) -> tuple[str, ...]:
     return tuple(members)
 
 
-def read_workers(written: str, context: BaselineContext, name: str) -> tuple[str, ...]:
+def read_workers(argument: str, context: BaselineContext, name: str) -> tuple[str, ...]:
     """The workers of "2xA+B"; `ConfigError`, which names the baseline, if it names none, or one that the pool lacks."""
-    return tuple(read_worker(worker, context, name) for worker in read_members(written) or ("",))
+    return tuple(read_worker(worker, context, name) for worker in read_members(argument) or ("",))
 
 
 def read_layers(argument: str, context: BaselineContext, name: str, *, syntax: str, layers: int) -> Layers:
@@ -122,10 +122,10 @@ def read_layers(argument: str, context: BaselineContext, name: str, *, syntax: s
     Raises:
         ConfigError: there are fewer or more than `layers`, or a layer names no worker of the pool.
     """
-    written = argument.split(">")
-    if len(written) != layers:
+    layer_texts = argument.split(">")
+    if len(layer_texts) != layers:
         raise ConfigError(f"The baseline {name!r} is not of the form {syntax}.")
-    return tuple(read_workers(layer, context, name) for layer in written)
+    return tuple(read_workers(layer, context, name) for layer in layer_texts)
 
 
 def workers_in(argument: str) -> tuple[str, ...]:
@@ -145,8 +145,8 @@ def read_worker_count(argument: str, syntax: str, remark: str) -> tuple[str, int
     """
     kind = syntax.partition(":")[0]
     name = f"{kind}:{argument}" if argument else kind
-    worker, _, written = argument.rpartition(":")
-    count = read_count(written)
+    worker, _, count_text = argument.rpartition(":")
+    count = read_count(count_text)
     if not worker or count is None:
         raise ConfigError(f"The baseline {name!r} is not of the form {syntax}{remark}")
     return worker, count, name

@@ -59,19 +59,19 @@ class JudgedPlanner(Planner):
             steps.append(worker_step(request, self.judge, self.subtask, reads=range(count)))
         outcome = yield RoundPlan(Workflow(tuple(steps)))
         responses = outcome.responses[:count]
-        named = read_verdict(outcome.responses[-1], responses) if count > 1 else None
-        if named is None:
+        best = read_verdict(outcome.responses[-1], responses) if count > 1 else None
+        if best is None:
             answers = [vote_key(response) for response in responses]
             winner, _ = most_common(answers)
-            named = None if winner is None else answers.index(winner)
-        return None if named is None else (0, named)
+            best = None if winner is None else answers.index(winner)
+        return None if best is None else (0, best)
 
 
 def read_verdict(verdict: str | None, responses: Sequence[str | None]) -> int | None:
     """The number of the response that the last line "Best: ..." of a verdict names, or None if it names none that
     exists."""
-    named = _BEST.findall(verdict or "")
-    position = int(named[-1]) if named else len(responses)
+    numbers = _BEST.findall(verdict or "")
+    position = int(numbers[-1]) if numbers else len(responses)
     return position if position < len(responses) and responses[position] else None
 
 

@@ -195,8 +195,8 @@ def vote_weight(scored: AnswerMatrix, worker: str, *, wrong_answers: int = WRONG
 
 def _open_weighted_vote(argument: str, context: BaselineContext) -> Committee:
     assert context.scored is not None
-    named = read_members(argument)
-    members = tuple(read_worker(member, context, "weighted-vote") for member in named)
+    names = read_members(argument)
+    members = tuple(read_worker(member, context, "weighted-vote") for member in names)
     members = members or tuple(
         profile.name for profile in context.pool if profile.name in context.scored.workers
     )

@@ -76,7 +76,7 @@ def to_nfkc(text: str) -> str:
     if text.isascii():
         return text
     return "".join(
-        part if at % 2 else unicodedata.normalize("NFKC", part) for at, part in enumerate(_FORMED.split(text))
+        part if i % 2 else unicodedata.normalize("NFKC", part) for i, part in enumerate(_FORMED.split(text))
     )
 
 

@@ -41,22 +41,22 @@ def fenced_blocks(text: str) -> list[FencedBlock]:
     """The fenced blocks of a text, in order, without those that are blank. A block that is not closed ends with it."""
     lines = text.splitlines(keepends=True)
     blocks: list[FencedBlock] = []
-    at = offset = 0
-    while at < len(lines):
-        bare, indent = _unindented(lines[at])
+    index = offset = 0
+    while index < len(lines):
+        bare, indent = _unindented(lines[index])
         opening = _OPENING.fullmatch(bare) if indent <= offset + _EXTRA_INDENT else None
         item = _ITEM.match(bare)
         if item and indent <= offset + _EXTRA_INDENT:
             offset = indent + len(item[0])
         elif indent == 0 and bare:
             offset = 0
-        at += 1
+        index += 1
         if opening:
             language = _language(opening["info"])
-            end = _end(lines, at, opening["fence"], language, indent + len(opening["item"]))
-            content = _content(lines[at:end], indent + len(opening["item"]))
+            end = _end(lines, index, opening["fence"], language, indent + len(opening["item"]))
+            content = _content(lines[index:end], indent + len(opening["item"]))
             blocks += [FencedBlock(language, content)] if content.strip() else []
-            at = end + 1
+            index = end + 1
     return blocks
 
 
@@ -112,8 +112,8 @@ def _end(lines: list[str], start: int, fence: str, language: str, indent: int) -
     """The line that closes a block, or the number of lines."""
     first = None
     tries = 0
-    for at in range(start, len(lines)):
-        bare, columns = _unindented(lines[at])
+    for index in range(start, len(lines)):
+        bare, columns = _unindented(lines[index])
         if not bare.startswith(fence[0] * 3) or columns > indent + _EXTRA_INDENT:
             continue
         closing = _CLOSING.fullmatch(bare)
@@ -121,9 +121,9 @@ def _end(lines: list[str], start: int, fence: str, language: str, indent: int) -
             return first  # another block opens
         if not closing or closing["fence"][0] != fence[0] or len(closing["fence"]) < len(fence):
             continue
-        if language not in PYTHON or _parse(_content(lines[start:at], indent)) is not None:
-            return at
-        first = at if first is None else first
+        if language not in PYTHON or _parse(_content(lines[start:index], indent)) is not None:
+            return index
+        first = index if first is None else first
         tries += 1
         if tries == _MAX_INNER_FENCES:
             break

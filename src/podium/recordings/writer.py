@@ -39,7 +39,7 @@ select q.id, q.text, q.gold, q.family, q.split, r.worker,
   r.input_tokens, r.output_tokens, r.estimated, r.seconds, nullif(r.seen, ''), r.shown
 from question q join response r on r.question = q.id order by q.id, r.worker, r.seen, r.sample
 """
-_KNOWN = """
+_WORKERS = """
 select worker, count(*), count(nullif(seen, '')), count(case when seen = '' then score end),
   avg(case when seen = '' and score is not null then score >= 0.999 end)
 from response r join question on question.id = r.question group by worker order by worker
@@ -56,7 +56,7 @@ class RecordingWriter:
 
     def __init__(self) -> None:
         require_pyarrow()
-        with _explained():
+        with _store_errors():
             self._db = sqlite3.connect("", isolation_level=None)
             self._db.create_function("bare", 1, str.strip, deterministic=True)
             for statement in (*_TABLES, "pragma synchronous = off", "begin"):
@@ -72,8 +72,8 @@ class RecordingWriter:
 
     def add_question(self, question: RecordedQuestion) -> bool:
         """Save a question, unless one with its id is saved. Returns False if the saved one has another wording."""
-        done = self._execute("insert or ignore into question values (?, ?, ?, ?, ?)", astuple(question))
-        return done.rowcount > 0 or not self.has_other_wording(question.id, question.text)
+        cursor = self._execute("insert or ignore into question values (?, ?, ?, ?, ?)", astuple(question))
+        return cursor.rowcount > 0 or not self.has_other_wording(question.id, question.text)
 
     def has_other_wording(self, question_id: str, text: str) -> bool:
         """Whether a question with this id is saved with another wording. Space around the text does not count."""
@@ -97,11 +97,11 @@ class RecordingWriter:
         """
         worker, number, *rest = astuple(response)
         context = ("", None) if seen is None else (seen.key, seen.document)
-        done = self._execute(
+        cursor = self._execute(
             "insert or ignore into response values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (question_id, worker, number if sample is None else sample, *rest, *context),
         )
-        return done.rowcount > 0
+        return cursor.rowcount > 0
 
     def find(
         self, question_id: str, worker: str, sample: int, seen: ShownContext | None = None
@@ -131,8 +131,8 @@ class RecordingWriter:
 
     def drop_unanswered(self) -> int:
         """Remove questions without a response. Returns their number."""
-        done = self._execute("delete from question where id not in (select question from response)")
-        return done.rowcount
+        cursor = self._execute("delete from question where id not in (select question from response)")
+        return cursor.rowcount
 
     def write(
         self,
@@ -180,14 +180,14 @@ class RecordingWriter:
             conditioned=conditioned,
             sha256="",
         )
-        with _explained():
+        with _store_errors():
             return write_files(path, self._db.execute(_ROWS), header)
 
     def _workers(
         self, known: Mapping[str, RecordedWorker]
     ) -> tuple[tuple[RecordedWorker, ...], dict[str, int]]:
         """The workers, and for each that has conditioned responses their number."""
-        rows = self._execute(_KNOWN).fetchall()
+        rows = self._execute(_WORKERS).fetchall()
         workers = tuple(
             known.get(worker, RecordedWorker(name=worker)).model_copy(
                 update={"responses": count, "judged": judged, "accuracy": share}
@@ -197,12 +197,12 @@ class RecordingWriter:
         return workers, {worker: count for worker, _, count, _, _ in rows if count}
 
     def _execute(self, statement: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
-        with _explained():
+        with _store_errors():
             return self._db.execute(statement, _storable(values))
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def _store_errors() -> Iterator[None]:
     """Turn a full disk into our error; bugs of ours escape."""
     try:
         yield

@@ -69,8 +69,8 @@ def open_tasks(
         return RecordedTasks(recording, split, size=size, seed=seed, pool=pool)
     if (generated := generated_set(name)) is not None:
         _check(split, SPLITS)
-        (known,) = [known for known in SPLITS if known == split]
-        return generated(known, size=size, seed=seed)
+        (known_split,) = [known for known in SPLITS if known == split]
+        return generated(known_split, size=size, seed=seed)
     file = _mixture(name)
     _check(split, file.splits)
     return mix(file.name, file.part, split, size=size, seed=seed)

@@ -81,30 +81,30 @@ class RecordedGrader:
     def grade(self, response: str, gold: str) -> Grade:
         """Grade a response, without awaiting."""
         stated = voted_answer(response)
-        if response in self._on_responses:
-            return Grade(self._on_responses[response], stated)
+        if response in self._score_of_response:
+            return Grade(self._score_of_response[response], stated)
         if stated is None:
             return Grade(0.0)
         answer = answer_key(stated)
-        if answer in self._on_answers:
-            return Grade(self._on_answers[answer], stated)
+        if answer in self._score_of_answer:
+            return Grade(self._score_of_answer[answer], stated)
         if not gold:
             return Grade(0.0, stated, failure=UNJUDGED)
         return Grade(float(answer == answer_key(gold)), stated)
 
     @cached_property
-    def _judged(self) -> tuple[tuple[str, float], ...]:
-        given = self.recording.all_responses(self.question)
-        return tuple((with_answer(r), r.score) for r in given if r.score is not None)
+    def _verdicts(self) -> tuple[tuple[str, float], ...]:
+        responses = self.recording.all_responses(self.question)
+        return tuple((with_answer(r), r.score) for r in responses if r.score is not None)
 
     @cached_property
-    def _on_responses(self) -> Mapping[str, float]:
-        return dict(self._judged)
+    def _score_of_response(self) -> Mapping[str, float]:
+        return dict(self._verdicts)
 
     @cached_property
-    def _on_answers(self) -> Mapping[str, float]:
+    def _score_of_answer(self) -> Mapping[str, float]:
         scores: dict[str, Counter[float]] = {}
-        for text, score in self._judged:
+        for text, score in self._verdicts:
             answer = vote_key(text)
             if answer is not None:
                 scores.setdefault(answer, Counter())[score] += 1

@@ -59,9 +59,9 @@ class TaskFile(Settings):
     @model_validator(mode="after")
     def _own_names(self) -> Self:
         names = [part.label for part in self.part if part.set == "own"]
-        twice = [name for name in names if names.count(name) > 1]
-        if twice:
-            raise ValueError(f"two parts of own data are called {twice[0]!r}; give each its own name.")
+        repeated = [name for name in names if names.count(name) > 1]
+        if repeated:
+            raise ValueError(f"two parts of own data are called {repeated[0]!r}; give each its own name.")
         return self
 
     @property
@@ -132,8 +132,8 @@ def _mixed(
         tasks = shuffled(loaded.tasks, seed)[: part.count]
         warnings += [f"{part.label}: {warning}" for warning in _warnings(part, loaded, split)]
         if tasks:
-            named = tasks if len(parts) == 1 else [_with_set(task, part.label) for task in tasks]
-            mixed_parts.append(_PartTasks(named, part.weight or len(tasks)))
+            labelled = tasks if len(parts) == 1 else [_with_set(task, part.label) for task in tasks]
+            mixed_parts.append(_PartTasks(labelled, part.weight or len(tasks)))
     return TaskList(f"{name}/{split}", _interleave(mixed_parts), size=size, seed=None, warnings=warnings)
 
 
@@ -147,15 +147,15 @@ class _PartTasks:
 
 def _disjoint_splits(parts: Sequence[TaskSetSpec], splits: Sequence[str]) -> dict[str, list[LoadedSplit]]:
     """Splits of each part, without questions of the parts before it and of any part's later splits."""
-    wanted = dict.fromkeys(splits)
+    names = dict.fromkeys(splits)
     if len(parts) > 1:
-        wanted |= dict.fromkeys(later for split in splits for later in later_splits(split))
-    read = [part.read_splits([name for name in wanted if name in part.splits]) for part in parts]
-    return {split: _without_repeats(read, split, compared=len(parts) > 1) for split in splits}
+        names |= dict.fromkeys(later for split in splits for later in later_splits(split))
+    by_part = [part.read_splits([name for name in names if name in part.splits]) for part in parts]
+    return {split: _without_repeats(by_part, split, compared=len(parts) > 1) for split in splits}
 
 
 def _without_repeats(
-    read: Sequence[Mapping[str, LoadedSplit]], split: str, *, compared: bool
+    by_part: Sequence[Mapping[str, LoadedSplit]], split: str, *, compared: bool
 ) -> list[LoadedSplit]:
     """A split of each part, without questions of the parts before it.
 
@@ -164,13 +164,13 @@ def _without_repeats(
     """
     later = {
         task_key(task)
-        for by_split in read
+        for by_split in by_part
         for other in (later_splits(split) if compared else ())
         for task in by_split.get(other, LoadedSplit(())).tasks
     }
     seen: set[str] = set()
     disjoint = []
-    for by_split in read:
+    for by_split in by_part:
         kept = exclude(by_split.get(split, LoadedSplit(())), later, IN_LATER_SPLIT)
         kept = exclude(kept, seen, IN_EARLIER_PART)
         seen.update(key for task in kept.tasks for key in (task_key(task), task.id))

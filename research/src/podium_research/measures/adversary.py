@@ -85,10 +85,10 @@ class WithAdversary(PlannerWrapper):
         open_ = [k for k in needed_steps(workflow) if adversaries[workflow.steps[k].worker] is not None]
         if not open_:
             return replace(plan, decision=workflow)
-        at = open_[{"first": 0, "middle": (len(open_) - 1) // 2, "last": -1}[self.position]]
-        adversary = {at: adversaries[workflow.steps[at].worker]}
+        position = open_[{"first": 0, "middle": (len(open_) - 1) // 2, "last": -1}[self.position]]
+        adversary = {position: adversaries[workflow.steps[position].worker]}
         steps = tuple(
             replace(step, worker=adversary.get(k) or step.worker) for k, step in enumerate(workflow.steps)
         )
-        reason = f"Step {at} went to an adversary, to measure its influence."
+        reason = f"Step {position} went to an adversary, to measure its influence."
         return replace(plan, decision=Workflow(steps), reason=reason)

@@ -50,16 +50,16 @@ def measure_right_counts(right_QR: Floats, single_WQR: Floats, best: int) -> tup
     counts_N = single_WN.sum(axis=0).astype(int)
     rows = []
     for count in range(len(single_WN) + 1):
-        at = counts_N == count
-        if at.any():
-            missing_N = float(count > 0) - planner_N[at]
+        here_N = counts_N == count
+        if here_N.any():
+            missing_N = float(count > 0) - planner_N[here_N]
             rows.append(
                 RightCount(
                     workers_right=count,
-                    answers=int(at.sum()),
-                    accuracy=float(np.average(planner_N[at], weights=weight_N[at])),
-                    best_single=float(np.average(single_WN[best][at], weights=weight_N[at])),
-                    lost=float(weight_N[at] @ missing_N),
+                    answers=int(here_N.sum()),
+                    accuracy=float(np.average(planner_N[here_N], weights=weight_N[here_N])),
+                    best_single=float(np.average(single_WN[best][here_N], weights=weight_N[here_N])),
+                    lost=float(weight_N[here_N] @ missing_N),
                 )
             )
     return tuple(rows)

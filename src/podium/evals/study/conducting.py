@@ -98,7 +98,7 @@ class ConductorStudy:
                     f"The {conductor.name} is left out: the budget ended after {len(rollouts)} questions."
                 )
             else:
-                measured.append(await self._measured(conductor, rollouts))
+                measured.append(await self._result(conductor, rollouts))
         return measured, notes
 
     def _conductors(self, count: int, checkpoint: str | None) -> Iterator[_Conductor]:
@@ -111,24 +111,24 @@ class ConductorStudy:
             for fold in folds
         ]
 
-        def rated(table: QuestionTable) -> QuestionTable:
+        def rate(table: QuestionTable) -> QuestionTable:
             """The table in which each question has ratings from the other folds."""
-            pools = [_rated(table.pool, ratings) for ratings in by_fold]
+            pools = [_with_ratings(table.pool, ratings) for ratings in by_fold]
             pool_of = {known.tasks[q].id: pools[number] for number, fold in enumerate(folds) for q in fold}
             return replace(table, rated=lambda task: pool_of[task.id])
 
         if count:
             # If the pool had ratings of its own, they would route questions in place of the Conductor.
-            voting = _rated(pool if VOTE in pool.names else pool.joined([VoteWorker(VOTE)]), None)
+            voting = _with_ratings(pool if VOTE in pool.names else pool.joined([VoteWorker(VOTE)]), None)
             table = replace(self.table, pool=voting).with_questions(known.tasks[:count])
             team = table.team.with_planner(PlannerChoice(), max_steps=None, early_stop=False)
             yield _Conductor(PLAIN, team, table)
-            yield _Conductor(READING, team, rated(table), by_fold)
+            yield _Conductor(READING, team, rate(table), by_fold)
         if checkpoint is not None:
-            own = Pool([VoteWorker(VOTE), *(pool.named(name) for name in known.answers.workers)])
-            table = rated(replace(self.table, pool=own).with_questions(known.tasks))
+            team_pool = Pool([VoteWorker(VOTE), *(pool.named(name) for name in known.answers.workers)])
+            table = rate(replace(self.table, pool=team_pool).with_questions(known.tasks))
             # The check whether the Conductor fits this pool uses the ratings of all questions.
-            table = replace(table, pool=_rated(own, clustered_ratings(known.answers)))
+            table = replace(table, pool=_with_ratings(team_pool, clustered_ratings(known.answers)))
             # Votes of a served team stop early. Votes of an untrained Conductor do not.
             trained = ConductorSettings(checkpoint=checkpoint)
             team = table.team.with_planner(PlannerChoice(), trained, max_steps=None, early_stop=True)
@@ -142,7 +142,7 @@ class ConductorStudy:
             await table.answer([planner], self.dispatcher, on_answer)
         return list(table.kept_answers(planner.key).values())
 
-    async def _measured(self, conductor: _Conductor, rollouts: Sequence[Rollout]) -> MethodResult:
+    async def _result(self, conductor: _Conductor, rollouts: Sequence[Rollout]) -> MethodResult:
         questions, runs = len(self.known.tasks), len(rollouts)
         opened = open_planner(conductor.team, conductor.table.pool, seed="0")
         await opened.close()
@@ -161,5 +161,5 @@ class ConductorStudy:
         return MethodResult(conductor.name, score_Q, cost_Q, None, note=note)
 
 
-def _rated(pool: Pool, ratings: Ratings | None) -> Pool:
+def _with_ratings(pool: Pool, ratings: Ratings | None) -> Pool:
     return Pool(list(pool), ratings, source=pool.source, folder=pool.folder, secrets=pool.secrets)

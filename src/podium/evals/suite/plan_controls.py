@@ -101,8 +101,8 @@ class ControlledPlanner(PlannerWrapper):
         plan = await self.planner.plan(request)
         if not isinstance(plan.decision, Workflow):
             return plan
-        written = f"{self.control}/{self.context.seed}/{request.seed}/{len(request.earlier_rounds)}"
-        random = Random(f"plan-control/{written}/{request.question.text[:SEED_PREFIX_CHARS]}")
+        request_seed = f"{self.control}/{self.context.seed}/{request.seed}/{len(request.earlier_rounds)}"
+        random = Random(f"plan-control/{request_seed}/{request.question.text[:SEED_PREFIX_CHARS]}")
         setting = ControlInput(_models(request.pool, self.context), self.context, request.pool, random)
         workflow = self.change(plan.decision, setting)
         return replace(plan, text=render(workflow), decision=workflow)
@@ -123,7 +123,7 @@ class PermutedProfilesPlanner(PlannerWrapper):
 
     async def plan(self, request: PlanRequest) -> Plan:
         """The planner's plan for the permuted profiles."""
-        other = _exchanged(
+        other = _exchange(
             _models(request.pool, self.context), Random(f"plan-control/wrong-ratings/{self.context.seed}")
         )
         permuted = tuple(
@@ -143,19 +143,19 @@ def _models(pool: Sequence[Profile], context: ControlContext) -> list[int]:
     return [k for k, profile in enumerate(pool) if profile.name not in context.tools]
 
 
-def _exchanged(numbers: Sequence[int], random: Random) -> dict[int, int]:
+def _exchange(numbers: Sequence[int], random: Random) -> dict[int, int]:
     """Map each number to another number, in a random circle. A single number is mapped to itself."""
     circle = list(numbers)
     random.shuffle(circle)
     return dict(zip(circle, [*circle[1:], *circle[:1]], strict=True))
 
 
-def _permuted(workflow: Workflow, setting: ControlInput) -> Workflow:
-    other = _exchanged(setting.models, setting.random)
+def _permute_workers(workflow: Workflow, setting: ControlInput) -> Workflow:
+    other = _exchange(setting.models, setting.random)
     return setting.change_steps(workflow, lambda step: replace(step, worker=other[step.worker]))
 
 
-def _by_the_best(workflow: Workflow, setting: ControlInput) -> Workflow:
+def _give_all_to_best(workflow: Workflow, setting: ControlInput) -> Workflow:
     best = worker_number(setting.context.best_worker, setting.pool)
     return setting.change_steps(workflow, lambda step: replace(step, worker=best))
 
@@ -172,18 +172,18 @@ def _with_all_access(workflow: Workflow, setting: ControlInput) -> Workflow:
     return setting.change_steps(workflow, lambda step: replace(step, access=Access(all=True)))
 
 
-def _shuffled(workflow: Workflow, setting: ControlInput) -> Workflow:
+def _shuffle_steps(workflow: Workflow, setting: ControlInput) -> Workflow:
     """The steps in a random order. Each step still reads those of its steps that now come before it."""
     order = list(range(len(workflow.steps)))
     setting.random.shuffle(order)
     new_position = {old: new for new, old in enumerate(order)}
 
-    def moved(old: int) -> Step:
+    def move(old: int) -> Step:
         access = workflow.steps[old].access
         reads = sorted(new_position[read] for read in access.steps if new_position[read] < new_position[old])
         return replace(workflow.steps[old], access=replace(access, steps=tuple(reads)))
 
-    return Workflow(tuple(map(moved, order)))
+    return Workflow(tuple(map(move, order)))
 
 
 def most_frequent(plans: Sequence[Workflow]) -> Workflow:
@@ -196,22 +196,22 @@ def _shape(plan: Workflow) -> tuple[tuple[int, Access], ...]:
     return tuple((step.worker, step.access) for step in plan.steps)
 
 
-def _constant(planner: Planner, context: ControlContext) -> Planner:
+def _most_frequent_plan(planner: Planner, context: ControlContext) -> Planner:
     names = tuple(profile.name for profile in context.pool)
     return Constant(most_frequent(context.plans), names, f"{planner.name}, most-frequent-plan")
 
 
-def _untrained(planner: Planner, context: ControlContext) -> Planner:
+def _untrained_planner(planner: Planner, context: ControlContext) -> Planner:
     assert context.untrained is not None
     return context.untrained
 
 
-def _vote(planner: Planner, context: ControlContext) -> Planner:
+def _best_vote(planner: Planner, context: ControlContext) -> Planner:
     assert context.vote is not None
     return context.vote
 
 
-def _changing(name: str, change: Change) -> Callable[[Planner, ControlContext], Planner]:
+def _change_plans(name: str, change: Change) -> Callable[[Planner, ControlContext], Planner]:
     return lambda planner, context: ControlledPlanner(planner, name, change, context)
 
 
@@ -219,39 +219,39 @@ _ALL = (
     PlanControl(
         "workers-permuted",
         "which worker does which step does not matter",
-        _changing("workers-permuted", _permuted),
+        _change_plans("workers-permuted", _permute_workers),
     ),
     PlanControl(
         "best-worker",
         "the steps help, and not the choice of workers",
-        _changing("best-worker", _by_the_best),
+        _change_plans("best-worker", _give_all_to_best),
         frozenset({"best worker"}),
     ),
     PlanControl(
         "whole-question",
         "the wording of the subtasks does not matter",
-        _changing("whole-question", _without_subtasks),
+        _change_plans("whole-question", _without_subtasks),
     ),
     PlanControl(
         "no-access",
         "workers do not need to see each other's responses",
-        _changing("no-access", _without_access),
+        _change_plans("no-access", _without_access),
     ),
     PlanControl(
         "all-access",
         "the choice of who sees what does not matter",
-        _changing("all-access", _with_all_access),
+        _change_plans("all-access", _with_all_access),
         on_recordings=False,
     ),
     PlanControl(
         "steps-shuffled",
         "the order of the steps does not matter",
-        _changing("steps-shuffled", _shuffled),
+        _change_plans("steps-shuffled", _shuffle_steps),
     ),
     PlanControl(
         "most-frequent-plan",
         "one plan for all questions is enough",
-        _constant,
+        _most_frequent_plan,
         frozenset({"plans"}),
     ),
     PlanControl(
@@ -260,7 +260,7 @@ _ALL = (
         lambda planner, context: RandomPlans(context.seed),
         on_recordings=False,
     ),
-    PlanControl("untrained", "training adds nothing", _untrained, frozenset({"untrained"})),
+    PlanControl("untrained", "training adds nothing", _untrained_planner, frozenset({"untrained"})),
     PlanControl(
         "wrong-ratings",
         "the planner does not use what it is told of the workers",
@@ -276,7 +276,7 @@ _ALL = (
     PlanControl(
         "best-vote",
         "one vote for all questions, of the same dollars, is as good",
-        _vote,
+        _best_vote,
         frozenset({"best worker", "vote"}),
     ),
 )

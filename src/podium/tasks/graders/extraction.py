@@ -221,14 +221,14 @@ def _final(text: str) -> tuple[int, str] | None:
 def _behind(mark: re.Pattern[str], text: str) -> tuple[int, str] | None:
     """The text behind the last mark, to the end of its sentence, formula or list."""
     marks = list(mark.finditer(text))
-    for at, found in reversed(list(enumerate(marks))):
-        gap = _GAP.match(text, found.end())
-        start = gap.end() if gap else found.end()
+    for index, match in reversed(list(enumerate(marks))):
+        gap = _GAP.match(text, match.end())
+        start = gap.end() if gap else match.end()
         lines = [] if _REMARK.match(text, start) else _lines(text[start : start + _WINDOW])
         if lines:
-            before = text[marks[at - 1].end() : found.start()] if at else ""
+            before = text[marks[index - 1].end() : match.start()] if index else ""
             beside = before if "\n" not in before and _BESIDE.search(before) else ""
-            return found.start(), f"{beside}{_first(lines)}"
+            return match.start(), f"{beside}{_first(lines)}"
     return None
 
 
@@ -258,7 +258,7 @@ def _last_line(text: str) -> str | None:
 
 def _bare(lines: list[str]) -> int:
     """The number of lines before the first one that is no bare value."""
-    return next((at for at, line in enumerate(lines) if not _BARE.fullmatch(line)), len(lines))
+    return next((index for index, line in enumerate(lines) if not _BARE.fullmatch(line)), len(lines))
 
 
 def _listed(lines: list[str]) -> str:
@@ -271,11 +271,11 @@ def _sentence(line: str, *, last: bool) -> str:
     If the next sentence takes it back, the rest of the line belongs to it.
     """
     sentences = _SENTENCE_END.split(_HOPE.split(line)[0])
-    valued = [at for at, sentence in enumerate(sentences) if _DIGIT_OR_FORMULA.search(sentence)]
+    valued = [index for index, sentence in enumerate(sentences) if _DIGIT_OR_FORMULA.search(sentence)]
     chosen = (valued or range(len(sentences)))[-1 if last else 0]
     sentence, rest = sentences[chosen], sentences[chosen + 1 :]
-    asides = [] if last else [at.start() for at in _ASIDE.finditer(sentence)]
-    stated = sentence[: next((at for at in asides if _DIGIT_OR_FORMULA.search(sentence, 0, at)), None)]
+    asides = [] if last else [aside.start() for aside in _ASIDE.finditer(sentence)]
+    stated = sentence[: next((end for end in asides if _DIGIT_OR_FORMULA.search(sentence, 0, end)), None)]
     return " ".join([sentence, *rest]) if rest and _TAKEN_BACK.match(rest[0]) else stated.rstrip("!")
 
 
@@ -324,8 +324,8 @@ def _framed(text: str, start: int, stop: int) -> tuple[int, str] | None:
         sign = _UNFRAMED.match(text, start)
         return (sign.end(), sign.group()) if sign else None
     depth = 0
-    for at in range(start, stop):
-        depth += {"{": 1, "}": -1}.get(text[at], 0)
+    for end in range(start, stop):
+        depth += {"{": 1, "}": -1}.get(text[end], 0)
         if depth == 0:
-            return at + 1, text[start + 1 : at]
+            return end + 1, text[start + 1 : end]
     return (stop, text[start + 1 : stop].partition("\n")[0]) if stop == len(text) else None

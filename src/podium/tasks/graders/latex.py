@@ -357,8 +357,8 @@ def _change_brackets(text: str, mark: re.Pattern[str], opening: str, closing: st
 def _closing_index(text: str, start: int) -> int | None:
     """Where the parenthesis closes that opens just before `start`."""
     depth = 1
-    for at in range(start, len(text)):
-        depth += {"(": 1, ")": -1}.get(text[at], 0)
+    for index in range(start, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[index], 0)
         if depth == 0:
-            return at
+            return index
     return None
