@@ -67,7 +67,7 @@ def test_parquet_gives_lists_objects_nulls_and_reads_named_columns_alone(tmp_pat
     file = tmp_path / "a.parquet"
     pq.write_table(pa.Table.from_pylist(rows), file)
     assert values(list(read_rows(file))) == rows
-    assert [row.place for row in read_rows(file)] == ["a.parquet, row 1", "a.parquet, row 2"]
+    assert [row.location for row in read_rows(file)] == ["a.parquet, row 1", "a.parquet, row 2"]
     named = values(list(read_rows(file, ["q", "options"])))
     assert named == [{"q": "x", "options": ["a", "b"]}, {"q": "y", "options": []}]
 
@@ -96,17 +96,22 @@ def test_bytes_that_are_no_text_are_refused_where_they_are_shown(tmp_path: Path,
 def test_parquet_counts_its_rows_over_batches(tmp_path: Path) -> None:
     file = tmp_path / "a.parquet"
     pq.write_table(pa.table({"n": list(range(3000))}), file)
-    assert [row.place for row in read_rows(file)][2999] == "a.parquet, row 3000"
+    assert [row.location for row in read_rows(file)][2999] == "a.parquet, row 3000"
 
 
 def test_row_places_are_the_line_numbers_of_an_editor(tmp_path: Path) -> None:
     jsonl = read(tmp_path / "a.jsonl", b'{"q": 1}\n\n{"q": 2}\nbroken\n{"q": 3}\n')
-    assert [row.place.removeprefix("a.jsonl, ") for row in jsonl] == ["line 1", "line 3", "line 4", "line 5"]
+    assert [row.location.removeprefix("a.jsonl, ") for row in jsonl] == [
+        "line 1",
+        "line 3",
+        "line 4",
+        "line 5",
+    ]
     quoted = b'q,a\n"two\nlines\n\nand more",1\n\nx,2\n'
     rows = read(tmp_path / "a.csv", quoted)
-    assert [row.place for row in rows] == ["a.csv, line 2", "a.csv, line 7"]
+    assert [row.location for row in rows] == ["a.csv, line 2", "a.csv, line 7"]
     assert rows[0].values["q"] == "two\nlines\n\nand more"
-    assert read(tmp_path / "a.json", b'[{"q": 1}, 2]')[1].place == "a.json, item 2"
+    assert read(tmp_path / "a.json", b'[{"q": 1}, 2]')[1].location == "a.json, item 2"
 
 
 DEEP = b'{"q": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
@@ -181,7 +186,7 @@ def test_a_line_may_be_exactly_as_long_as_is_allowed(tmp_path: Path) -> None:
         file = tmp_path / "a.jsonl"
         file.write_bytes(2 * (line + ending) if ending else line)
         rows = list(read_rows(file, max_line_bytes=len(line)))
-        assert [(row.place, row.error) for row in rows][-1] == (f"a.jsonl, line {len(rows)}", "")
+        assert [(row.location, row.error) for row in rows][-1] == (f"a.jsonl, line {len(rows)}", "")
         assert all(row.error for row in read_rows(file, max_line_bytes=len(line) - 1))
         assert len(list(read_rows(file, max_line_bytes=len(line) - 1))) == len(rows) == (2 if ending else 1)
 
@@ -273,7 +278,7 @@ def test_allowed_missing_values_are_null_but_the_column_must_exist(
         {"q": "y", "gold": 1},
         {"q": None, "gold": 2},
     ]
-    assert [row.place for row in rows if row.error] == ["a.jsonl, line 3"]
+    assert [row.location for row in rows if row.error] == ["a.jsonl, line 3"]
     with pytest.raises(UsageError, match=r"a\.jsonl has no column 'golds'; did you mean 'gold'\?"):
         list(read_rows(file, ["golds"], allow_missing=True))
 
@@ -320,4 +325,4 @@ def test_any_file_content_gives_rows_or_one_refusal(tmp_path_factory, content, n
     except UsageError as error:
         refusal = str(error)
     assert "\n" not in refusal
-    assert all(row.place.startswith(name) for row in rows)
+    assert all(row.location.startswith(name) for row in rows)

@@ -1,6 +1,6 @@
 """Reads rows of JSONL, JSON, CSV and parquet files one by one, and fills templates with their cells.
 
-Each row knows its place in the file. A row that cannot be read has an `error`, so the caller can refuse it or count it.
+Each row knows its location. A row that cannot be read has an `error`, so the caller can refuse it or count it.
 A file in which it is unclear where rows begin is refused as a whole. The meaning of columns is the caller's. A template
 names one column, or has columns in braces, as in "{problem}\\n{options}".
 """
@@ -36,7 +36,7 @@ _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 class Row:
     """One row."""
 
-    place: str
+    location: str
     """Where it begins, as in "questions.jsonl, line 3"."""
     values: dict[str, Any] = field(default_factory=dict)
     error: str = ""
@@ -102,7 +102,7 @@ def _complete(
         if allow_missing:
             yield replace(row, values=row.values | dict.fromkeys(missing))
         else:
-            yield Row(row.place, error=f"it has no column {missing[0]}")
+            yield Row(row.location, error=f"it has no column {missing[0]}")
 
 
 def _check(file: Path, columns: Iterable[str], known: Collection[str]) -> None:
@@ -122,11 +122,11 @@ def _open(file: Path) -> BufferedReader:
 def _jsonl(file: Path, columns: Collection[str], max_line_bytes: int) -> Iterator[Row]:
     with _open(file) as opened:
         for number, line in enumerate(_lines(opened, max_line_bytes), 1):
-            place = f"{file.name}, line {number}"
+            location = f"{file.name}, line {number}"
             if line is None:
-                yield Row(place, error=f"it is longer than {max_line_bytes:,} bytes")
+                yield Row(location, error=f"it is longer than {max_line_bytes:,} bytes")
             elif bare := line.removeprefix(codecs.BOM_UTF8).strip():
-                yield _object(place, bare)
+                yield _object(location, bare)
 
 
 def _lines(opened: BufferedReader, max_line_bytes: int) -> Iterator[bytes | None]:
@@ -140,18 +140,18 @@ def _lines(opened: BufferedReader, max_line_bytes: int) -> Iterator[bytes | None
         yield None
 
 
-def _object(place: str, text: bytes) -> Row:
+def _object(location: str, text: bytes) -> Row:
     try:
         value = _parsed(text.decode())
     except UnicodeDecodeError:
-        return Row(place, error="it is not UTF-8 text")
+        return Row(location, error="it is not UTF-8 text")
     except json.JSONDecodeError as error:
-        return Row(place, error=f"it is not JSON: {error.msg} (at character {error.pos + 1})")
+        return Row(location, error=f"it is not JSON: {error.msg} (at character {error.pos + 1})")
     except RecursionError:
-        return Row(place, error="it is not JSON: it is nested too deeply")
+        return Row(location, error="it is not JSON: it is nested too deeply")
     except ValueError:
-        return Row(place, error="it is not JSON: a number in it has too many digits")
-    return _row(place, value)
+        return Row(location, error="it is not JSON: a number in it has too many digits")
+    return _row(location, value)
 
 
 def _json(file: Path, columns: Collection[str], max_line_bytes: int) -> Iterator[Row]:
@@ -175,8 +175,8 @@ def _parsed(text: str) -> Any:
     return json.loads(replaced)
 
 
-def _row(place: str, value: object) -> Row:
-    return Row(place, value) if isinstance(value, dict) else Row(place, error="it is not an object")
+def _row(location: str, value: object) -> Row:
+    return Row(location, value) if isinstance(value, dict) else Row(location, error="it is not an object")
 
 
 # --- CSV -----------------------------------------------------------------------------------------------
@@ -208,12 +208,12 @@ def _csv(file: Path, columns: Collection[str], max_line_bytes: int) -> Iterator[
                     yield _cells(f"{file.name}, line {line}", head, cells)
 
 
-def _cells(place: str, head: list[str], cells: list[str]) -> Row:
+def _cells(location: str, head: list[str], cells: list[str]) -> Row:
     if len(cells) != len(head):
-        return Row(place, error=f"it has {len(cells)} cells, and the head {len(head)}")
+        return Row(location, error=f"it has {len(cells)} cells, and the head {len(head)}")
     if not _is_text(cells):
-        return Row(place, error="it is not UTF-8 text")
-    return Row(place, dict(zip(head, cells, strict=True)))
+        return Row(location, error="it is not UTF-8 text")
+    return Row(location, dict(zip(head, cells, strict=True)))
 
 
 def _is_text(cells: list[str]) -> bool:

@@ -26,7 +26,7 @@ def shipped_pool(name: str) -> Path | None:
     Raises:
         ConfigError: an installed package names a folder that is not there.
     """
-    return next((path for path in _places(name, f"pools/{name}.toml") if os.path.isfile(path)), None)
+    return next((path for path in _candidate_paths(name, f"pools/{name}.toml") if os.path.isfile(path)), None)
 
 
 def shipped_checkpoint(name: str) -> Path | None:
@@ -35,7 +35,7 @@ def shipped_checkpoint(name: str) -> Path | None:
     Raises:
         ConfigError: an installed package names a folder that is not there.
     """
-    return next((path for path in _places(name, name) if os.path.isfile(path / "podium.json")), None)
+    return next((path for path in _candidate_paths(name, name) if os.path.isfile(path / "podium.json")), None)
 
 
 def shipped_checkpoints() -> tuple[str, ...]:
@@ -47,7 +47,7 @@ def shipped_checkpoints() -> tuple[str, ...]:
     return tuple(sorted(path.parent.name for folder in _folders() for path in folder.glob("*/podium.json")))
 
 
-def _places(name: str, inside: str) -> Iterator[Path]:
+def _candidate_paths(name: str, inside: str) -> Iterator[Path]:
     return (folder / inside for folder in _folders()) if _NAME.fullmatch(name) else iter(())
 
 

@@ -34,25 +34,25 @@ def data_folder(environ: Mapping[str, str] = os.environ) -> Path:
     return Path(environ.get("XDG_DATA_HOME") or "~/.local/share").expanduser() / "podium"
 
 
-def default_place(environ: Mapping[str, str] = os.environ) -> str:
+def default_store(environ: Mapping[str, str] = os.environ) -> str:
     """`$PODIUM_STORE`, which may be the address of a database, else `traces.sqlite` in the folder for data."""
     chosen = environ.get("PODIUM_STORE")
     return os.path.expanduser(chosen) if chosen else str(data_folder(environ) / "traces.sqlite")
 
 
 def default_path(environ: Mapping[str, str] = os.environ) -> Path:
-    """`default_place`, where only a file can be used.
+    """`default_store`, where only a file can be used.
 
     Raises:
         UsageError: PODIUM_STORE is the address of a database, which only servers use.
     """
-    place = default_place(environ)
-    if "://" in place:
+    store = default_store(environ)
+    if "://" in store:
         raise UsageError(
             "PODIUM_STORE is the address of a server's database, and this needs a file; name a file instead."
         )
-    check_is_file(place)
-    return Path(place)
+    check_is_file(store)
+    return Path(store)
 
 
 def check_is_file(path: Path | str) -> None:
@@ -67,13 +67,13 @@ def check_is_file(path: Path | str) -> None:
         )
 
 
-def check_is_address_or_file(place: Path | str) -> None:
+def check_is_address_or_file(store: Path | str) -> None:
     """Refuse an address that has lost a slash, which would be a folder whose name has the password.
 
     Raises:
         UsageError: it does not repeat the address.
     """
-    if _ADDRESS.match(str(place)) and "://" not in str(place):
+    if _ADDRESS.match(str(store)) and "://" not in str(store):
         raise UsageError("The store's address has one slash too few; write postgresql://USER@HOST/DATABASE.")
 
 
@@ -196,9 +196,9 @@ def retry_while_busy(work: Callable[[], T], pause_s: float = 0.01) -> T:
 
 
 def _connect_read_only(path: Path) -> sqlite3.Connection:
-    place = f"{path.absolute().as_uri()}?mode=ro"
+    uri = f"{path.absolute().as_uri()}?mode=ro"
     connection = sqlite3.connect(
-        place, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+        uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
     )
     try:
         connection.execute("SELECT count(*) FROM sqlite_master")
@@ -209,6 +209,6 @@ def _connect_read_only(path: Path) -> sqlite3.Connection:
         if error.sqlite_errorname != "SQLITE_READONLY_DIRECTORY":
             raise
         connection = sqlite3.connect(
-            f"{place}&immutable=1", uri=True, isolation_level=None, check_same_thread=False
+            f"{uri}&immutable=1", uri=True, isolation_level=None, check_same_thread=False
         )
     return connection

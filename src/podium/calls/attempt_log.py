@@ -41,8 +41,8 @@ class AttemptLog(list[Attempt]):
         )
 
     def _mark_last(self, is_meant: Callable[[Attempt], bool], *, kind: str, error: str, spent: Spent) -> None:
-        for place, attempt in reversed(list(enumerate(self))):
+        for index, attempt in reversed(list(enumerate(self))):
             if is_meant(attempt):
                 update = {"error_kind": kind, "error": error, "spent": spent}
-                self[place] = attempt.model_copy(update=update)
+                self[index] = attempt.model_copy(update=update)
                 return

@@ -327,9 +327,9 @@ def open_dispatcher(
             responses = files.enter_context(ResponseCache(path, replay=replay))
         spend_limits = []
         if run_usd is not None or (run is not None and pays):
-            place = spending if run is None else run / SPENDING
+            spending_file = spending if run is None else run / SPENDING
             limit = UNLIMITED_USD if run_usd is None else run_usd
-            spend_limits.append(files.enter_context(closing(SharedSpendLimit(place, "run", limit))))
+            spend_limits.append(files.enter_context(closing(SharedSpendLimit(spending_file, "run", limit))))
         day = open_day_limit(day_usd) if pays else None
         if day is not None:
             spend_limits.append(files.enter_context(closing(day)))

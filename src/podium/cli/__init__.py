@@ -76,8 +76,8 @@ def run(tokens: Sequence[str]) -> int:  # noqa: PLR0911 - one for each sort of e
         if error.errno not in _UNWRITABLE:
             raise
         # Of a library that writes files itself, such as a trainer's checkpoints.
-        place = error.filename or "A file"
-        return _refuse(f"{place} cannot be used ({error.strerror}); fix that, and run the command again.", 1)
+        file = error.filename or "A file"
+        return _refuse(f"{file} cannot be used ({error.strerror}); fix that, and run the command again.", 1)
     except KeyboardInterrupt:
         return _refuse("Interrupted.", 130)
     return status if isinstance(status, int) else 0

@@ -53,8 +53,8 @@ def show(*keys: Overrides, team: PlannerOptions = PlannerOptions(), json: Flag =
     for setting in settings:
         style = "dim" if setting.origin == "default" else ""
         value = "" if setting.value is None else printable(str(setting.value))
-        place = printable(setting.place) or setting.origin
-        table.add_row(*(Text(cell, style) for cell in (setting.key, value, place)))
+        source = printable(setting.place) or setting.origin
+        table.add_row(*(Text(cell, style) for cell in (setting.key, value, source)))
     open_console().print(table)
     return 0
 
@@ -83,7 +83,7 @@ def _setting(team: TeamSettings, file: TeamFile, where: tuple[str, ...], value: 
         return ResolvedSetting(key, value, "override", key)
     if key == "budget.day_usd" and value != written:
         return ResolvedSetting(key, value, "environment", "$PODIUM_DAY_BUDGET_USD")
-    return ResolvedSetting(key, value, "file", source.place_of(where))
+    return ResolvedSetting(key, value, "file", source.location(where))
 
 
 def _flat(tables: dict[str, Any], above: Sequence[str] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -94,10 +94,10 @@ class _Walk:
 
     def visit(self, path: Path, is_toml: bool, content: bytes | None = None) -> None:
         """Take in a file, and note those that it refers to. A path where no regular file is says nothing."""
-        place = path.absolute()
-        if (place, is_toml) in self.seen:
+        absolute = path.absolute()
+        if (absolute, is_toml) in self.seen:
             return
-        self.seen.add((place, is_toml))
+        self.seen.add((absolute, is_toml))
         if content is None and not os.path.isfile(path):
             return
         # Read by the real path: a link that is led elsewhere meanwhile cannot give its content another file's name.
@@ -116,7 +116,7 @@ class _Walk:
                 f"The settings found here refer to more than {_MOST_FILES} files; leave some out."
             )
         if is_toml:
-            self.toml[place] = content
+            self.toml[absolute] = content
             try:
                 tables = tomllib.loads(content.decode("utf-8-sig"))
             except (ValueError, RecursionError):
@@ -151,10 +151,10 @@ class _Walk:
         """Note the module of a Python function, and the packages around it."""
         function, path = table.get("callable"), table.get("path")
         if isinstance(function, str) and isinstance(path, str):
-            place = folder / path
+            module = folder / path
             for part in function.partition(":")[0].split("."):
-                place /= part
-                self.ahead += ((place.with_name(f"{part}.py"), False), (place / "__init__.py", False))
+                module /= part
+                self.ahead += ((module.with_name(f"{part}.py"), False), (module / "__init__.py", False))
 
 
 def _acts(table: Mapping[str, Any]) -> Iterator[str]:
@@ -207,8 +207,8 @@ def read_regular(path: Path) -> bytes | None:
 
 
 def _others_can_change(path: Path) -> bool:
-    for place in (path, path.parent):
-        status = place.stat()
+    for entry in (path, path.parent):
+        status = entry.stat()
         open_to_all = status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX
         if open_to_all or status.st_uid not in (0, os.geteuid()):
             return True

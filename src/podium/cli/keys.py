@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from podium.cli.options import Flag, StorePlace
+from podium.cli.options import Flag, StoreLocation
 from podium.cli.printable import dollars, print_columns, shorten
 from podium.cli.team_file import found_store
 from podium.errors import UsageError
@@ -31,7 +31,7 @@ def add(
     allow: str | None = None,
     deny: str | None = None,
     admin: Flag = False,
-    store: StorePlace = None,
+    store: StoreLocation = None,
 ) -> int:
     """Make a key and print it. It cannot be shown again.
 
@@ -72,7 +72,7 @@ def add(
     return 0
 
 
-def list_keys(*, store: StorePlace = None, json: Flag = False) -> int:
+def list_keys(*, store: StoreLocation = None, json: Flag = False) -> int:
     """List the keys by name, with their limits and what each has spent.
 
     Args:
@@ -88,7 +88,7 @@ def list_keys(*, store: StorePlace = None, json: Flag = False) -> int:
     return 0
 
 
-def remove(name: str, /, *, store: StorePlace = None) -> int:
+def remove(name: str, /, *, store: StoreLocation = None) -> int:
     """Remove a key. Running servers refuse it within a second. If it has a budget, its running questions make no
     more paid calls.
 

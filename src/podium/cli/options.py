@@ -23,7 +23,7 @@ StoreFile = Annotated[
     ),
 ]
 
-StorePlace = Annotated[
+StoreLocation = Annotated[
     str | None,
     Parameter(
         name="--store",

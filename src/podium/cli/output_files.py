@@ -1,4 +1,4 @@
-"""Checks and makes the place that a verb writes to, so that no file is overwritten by mistake."""
+"""Checks and makes the path that a verb writes to, so that no file is overwritten by mistake."""
 
 from __future__ import annotations
 

@@ -31,10 +31,10 @@ def dollars(amount: float) -> str:
     """Money with two significant digits, and cents from a dollar on: $0, $0.00012, $0.012, $3.20."""
     if amount <= 0:
         return "$0"
-    places = 2
-    while places < 9 and amount < 10 ** (1 - places):
-        places += 1
-    return f"${amount:,.{places}f}"
+    decimals = 2
+    while decimals < 9 and amount < 10 ** (1 - decimals):
+        decimals += 1
+    return f"${amount:,.{decimals}f}"
 
 
 def ranged(shown: Callable[[float], str], amount: Range) -> str:

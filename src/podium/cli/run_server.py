@@ -95,13 +95,13 @@ async def _open_service(
     settings: TeamSettings, pool: Pool, process: ServerProcess | None
 ) -> AsyncIterator[Service]:
     """What all requests share. At the end, traces and spans are written before their stores are closed."""
-    place = settings.store_place
-    if place is None:
+    store = settings.store_place
+    if store is None:
         raise UsageError("A server keeps its traces and keys in a store: name one, instead of store=false.")
     async with AsyncExitStack() as opened:
-        traces = open_store(place, alone=process is None)
+        traces = open_store(store, alone=process is None)
         opened.push_async_callback(traces.close)
-        keys = Keys(open_register(place))
+        keys = Keys(open_register(store))
         opened.push_async_callback(keys.close)
         await require_keys(settings.serve.host, keys)
         await keys.refresh()

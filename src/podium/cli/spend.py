@@ -9,11 +9,11 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from podium.calls.shared_spend_limit import open_day_limit
-from podium.cli.options import Flag, StorePlace, read_time
+from podium.cli.options import Flag, StoreLocation, read_time
 from podium.cli.printable import counted, dollars, priced, print_columns, shorten
 from podium.cli.team_file import found_day_usd, found_store
 from podium.errors import UsageError
-from podium.sqlite_files import default_place
+from podium.sqlite_files import default_store
 from podium.store import open_store
 from podium.store.schema import WAY_OUT
 from podium.store.spend import Accuracy, SpendBy, SpendQuery, SpendReport, SpendSums
@@ -26,7 +26,7 @@ def spend(
     by: SpendBy = "worker",
     since: str | None = None,
     until: str | None = None,
-    store: StorePlace = None,
+    store: StoreLocation = None,
     json: Flag = False,
 ) -> int:
     """Sum what questions cost. Days are in UTC; a question counts on the day on which it began.
@@ -39,7 +39,7 @@ def spend(
     """
     query = SpendQuery.of(_day(since), _day(until), by)
     day_usd = None if json else found_day_usd()
-    report = asyncio.run(_read(_place(store), query))
+    report = asyncio.run(_read(_existing_store(store), query))
     if json:
         print(json_.dumps(report.document))
         return 0
@@ -57,20 +57,20 @@ def _day(text: str | None) -> date | None:
     return None if text is None else read_time(text, datetime.now(UTC)).date()
 
 
-def _place(store: str | None) -> str:
-    """The store's place.
+def _existing_store(store: str | None) -> str:
+    """The location of the store that is named, found or the default.
 
     Raises:
         UsageError: it is a file that is not there.
     """
-    place = store or found_store() or default_place()
-    if "://" not in place and not Path(place).expanduser().is_file():
-        raise UsageError(f"There is no trace store at {place}; `podium ask` makes one, or {WAY_OUT}.")
-    return place
+    location = store or found_store() or default_store()
+    if "://" not in location and not Path(location).expanduser().is_file():
+        raise UsageError(f"There is no trace store at {location}; `podium ask` makes one, or {WAY_OUT}.")
+    return location
 
 
-async def _read(place: str, query: SpendQuery) -> SpendReport:
-    store = open_store(place)
+async def _read(location: str, query: SpendQuery) -> SpendReport:
+    store = open_store(location)
     try:
         return await store.spend(query)
     finally:

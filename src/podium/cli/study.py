@@ -136,11 +136,11 @@ def _shadow(
     if named is None:
         raise UsageError("The team keeps no traces (store = false); name a store with --traces.")
     check_is_file(named)
-    place = Path(named)
-    if not place.is_file():
-        raise UsageError(f"There is no trace store at {place}; name one with --traces.")
+    path = Path(named)
+    if not path.is_file():
+        raise UsageError(f"There is no trace store at {path}; name one with --traces.")
     workers = open_pool(team, rated=False)
-    traces = (trace for trace in read_traces(place) if trace is not None)
+    traces = (trace for trace in read_traces(path) if trace is not None)
     study_questions = questions_of_traces(traces, share=share, size=questions, seed=options.settings.seed)
-    made_of = {"traces": str(place), "share": share, "seed": options.settings.seed, "questions": questions}
+    made_of = {"traces": str(path), "share": share, "seed": options.settings.seed, "questions": questions}
     return run_study(StudyRun(team, workers, study_questions, options.settings, run), options, made_of)

@@ -56,10 +56,10 @@ def list_traces(
     if limit < 1:
         raise UsageError(f"--limit {limit}: give at least 1.")
     after = _moment(since)
-    store = _place(store)
-    place = store or default_path()
+    store = _named_store(store)
+    path = store or default_path()
     summaries: tuple[TraceSummary, ...] = ()
-    if store is not None or place.exists():
+    if store is not None or path.exists():
         with open_trace_store(store, create=False) as traces:
             summaries = traces.list(
                 TraceFilters(status=status, planner=planner, since=after, outcome=outcome), limit=limit
@@ -70,7 +70,7 @@ def list_traces(
     elif summaries:
         _print(summaries)
     else:
-        print(f"No such traces in {place}.")
+        print(f"No such traces in {path}.")
     return 0
 
 
@@ -89,7 +89,7 @@ def show(
         full: Show every text uncut, the planner's prompt, the messages to each worker, thoughts and parameters.
         json: Print the trace as one line of JSON.
     """
-    with open_trace_store(_place(store), create=False) as traces:
+    with open_trace_store(_named_store(store), create=False) as traces:
         if id_ is None:
             newest = traces.list(limit=1)
             _tell_damaged(traces)
@@ -127,7 +127,7 @@ def export(
         outcome: Only traces with this outcome; none: nobody has judged the answer.
     """
     after = _moment(since)
-    with open_trace_store(_place(store), create=False) as repository:
+    with open_trace_store(_named_store(store), create=False) as repository:
         traces = repository.iterate(
             TraceFilters(status=status, planner=planner, since=after, outcome=outcome)
         )
@@ -167,7 +167,7 @@ def record_outcome(
     if clear == (right is not None or bool(note)):
         raise UsageError("Say --right or --wrong, add a --note, or take both away with --clear alone.")
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    with open_trace_store(_place(store), create=False) as traces:
+    with open_trace_store(_named_store(store), create=False) as traces:
         trace = traces.set_outcome(id_.strip(), None if clear else Outcome(right=right, note=note, at=now))
     verdict = "not judged" if trace.outcome is None else trace.outcome.verdict
     print(f"{trace.id[:8]}  {verdict}  {shorten(trace.question.text, 100)}")
@@ -186,7 +186,7 @@ def import_traces(file: Path, /, *, store: StoreFile = None) -> int:
         lines = sys.stdin.buffer if _is_stdio(file) else file.open("rb")
     except OSError as error:
         raise UsageError(f"{file} cannot be read ({error.strerror}); give a JSONL file of traces.") from error
-    with lines, open_trace_store(_place(store), create=True) as traces:
+    with lines, open_trace_store(_named_store(store), create=True) as traces:
         count = traces.add_all(read_jsonl(lines, "standard input" if _is_stdio(file) else str(file)))
         print(f"{counted(count, 'trace')} read into {traces.path}", file=sys.stderr)
     return 0
@@ -201,7 +201,7 @@ def _refuse_database(file: Path) -> None:
             raise UsageError(f"{file} is a database, which an export would replace; give another file.")
 
 
-def _place(store: Path | None) -> Path | None:
+def _named_store(store: Path | None) -> Path | None:
     """The store that the command or team.toml of the working folder names, or None for the default."""
     if store is not None or not Path(FILE).is_file():
         return store

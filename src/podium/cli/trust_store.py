@@ -36,7 +36,7 @@ class Trusted:
     """A settings file as the user trusted it."""
 
     file: str
-    """The place of the settings file, as `FoundFiles.key` gives it."""
+    """The path of the settings file, as `FoundFiles.key` gives it."""
     digests: Mapping[str, str]
     """The digests of all files that were trusted, as `FoundFiles.digests` gives them."""
     since: str

@@ -70,7 +70,7 @@ _NOTHING = object()
 
 
 def explain(problem: ErrorDetails, model: type[BaseModel], tables: Any) -> tuple[Where, str]:
-    """The place of a problem in `tables`, and a sentence about it."""
+    """The path of a problem in `tables`, and a sentence about it."""
     kind, context = problem["type"], problem.get("ctx", {})
     parts, around = _untagged(model, problem["loc"])
     where, key, value = _locate(tables, parts, absent=kind == "missing")
@@ -99,10 +99,10 @@ def explain(problem: ErrorDetails, model: type[BaseModel], tables: Any) -> tuple
 def _named(sentence: str, table: Any) -> Where:
     """The path to the first key of `table` that `sentence` names, such as "limits.rpm"; empty if it names none."""
     for word in re.findall(r"[\w.-]*\w", sentence):
-        place, way = table, tuple(word.split("."))
+        value, way = table, tuple(word.split("."))
         for part in way:
-            place = place.get(part, _NOTHING) if isinstance(place, dict) else _NOTHING
-        if place is not _NOTHING:
+            value = value.get(part, _NOTHING) if isinstance(value, dict) else _NOTHING
+        if value is not _NOTHING:
             return way
     return ()
 
@@ -114,18 +114,18 @@ def _locate(tables: Any, parts: Where, *, absent: bool) -> tuple[Where, list[str
     """
     where: Where = ()
     key: list[str] = []
-    place = tables
+    value = tables
     for depth, part in enumerate(parts):
-        if isinstance(place, list) and isinstance(part, int) and part < len(place):
-            key.append(item_name(place, part))
-            place = place[part]
-        elif isinstance(place, dict) and (part in place or (absent and depth == len(parts) - 1)):
+        if isinstance(value, list) and isinstance(part, int) and part < len(value):
+            key.append(item_name(value, part))
+            value = value[part]
+        elif isinstance(value, dict) and (part in value or (absent and depth == len(parts) - 1)):
             key.append(str(part))
-            place = place.get(str(part))
+            value = value.get(str(part))
         else:
             continue
         where += (part,)
-    return where, key, place
+    return where, key, value
 
 
 def _untagged(model: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[Where, list[Any]]:
@@ -135,23 +135,28 @@ def _untagged(model: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[Where
     """
     parts: Where = ()
     around: list[Any] = []
-    places: list[Any] = [model]
+    annotations: list[Any] = [model]
     for part in loc:
-        members = [member for place in places for member in _tagged(place, part)]
+        members = [member for annotation in annotations for member in _tagged(annotation, part)]
         if members:
-            places = members
+            annotations = members
             continue
-        around, parts = places, (*parts, part)
-        places = [inner for place in places for single in _members(place) for inner in _inside(single, part)]
+        around, parts = annotations, (*parts, part)
+        annotations = [
+            inner
+            for annotation in annotations
+            for single in _members(annotation)
+            for inner in _inside(single, part)
+        ]
     return parts, around
 
 
-def _known(places: Iterable[Any]) -> list[str]:
+def _known(annotations: Iterable[Any]) -> list[str]:
     """The keys that tables of these types may have."""
     return [
         name
-        for place in places
-        for single in _members(place)
+        for annotation in annotations
+        for single in _members(annotation)
         if isinstance(single, type) and issubclass(single, BaseModel)
         for name in single.model_fields
     ]

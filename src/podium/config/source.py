@@ -64,27 +64,27 @@ def override(tables: dict[str, Any], text: str, source: str) -> AppliedOverride:
     parts = [_value(quoted) if quoted else plain for quoted, plain in _PART.findall(path.strip())]
     if not parts:
         raise ConfigError(f"Override {text!r} is not of the form key=value, as in train.lr=1e-4.")
-    place: Any = tables
+    current: Any = tables
     key: list[str] = []
     where: Where = ()
     while parts:
         part: int | str = parts[0]
         name, taken = parts[0], 1
-        if isinstance(place, list):
-            part, taken = _item(place, parts, text, ".".join(key), source)
-            name = item_name(place, part)
+        if isinstance(current, list):
+            part, taken = _item(current, parts, text, ".".join(key), source)
+            name = item_name(current, part)
         key.append(name)
         where += (part,)
         parts = parts[taken:]
         if not parts:
-            place[part] = _value(value.strip())
-        elif isinstance(place, dict):
-            place = place.setdefault(part, {})
+            current[part] = _value(value.strip())
+        elif isinstance(current, dict):
+            current = current.setdefault(part, {})
         else:
-            place = place[part]
-        if parts and not isinstance(place, dict | list):
+            current = current[part]
+        if parts and not isinstance(current, dict | list):
             raise ConfigError(
-                f"Override {text!r}: {'.'.join(key)} is {show(key, place)}, which has no keys of its own."
+                f"Override {text!r}: {'.'.join(key)} is {show(key, current)}, which has no keys of its own."
             )
     return AppliedOverride(text, where)
 
@@ -189,20 +189,20 @@ class SettingsSource:
             problems = sorted(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
             where, sentence = explain(problems[0], model, self.tables)
             unknown = problems[0]["type"] == "extra_forbidden"
-            raise ConfigError(f"{self.place_of(where, unknown)}: {sentence}", where) from None
+            raise ConfigError(f"{self.location(where, unknown)}: {sentence}", where) from None
         for where, number in _numbers(self.tables):
             if abs(number) > MAX_NUMBER:
                 key = ".".join(map(str, where))
                 raise ConfigError(
-                    f"{self.place_of(where)}: {key} is too large; give at most {MAX_NUMBER:,}.", where
+                    f"{self.location(where)}: {key} is too large; give at most {MAX_NUMBER:,}.", where
                 )
         return read
 
-    def located(self, error: ConfigError) -> ConfigError:
+    def with_location(self, error: ConfigError) -> ConfigError:
         """The same error, with the line or override that it is about before the message."""
-        return ConfigError(f"{self.place_of(error.where)}: {error}", error.where)
+        return ConfigError(f"{self.location(error.where)}: {error}", error.where)
 
-    def place_of(self, where: Where, unknown: bool = False) -> str:
+    def location(self, where: Where, unknown: bool = False) -> str:
         """The override, or the file and line, that sets the value at `where`; the name of the file if neither does."""
         for applied in reversed(self.overrides):
             within = where[: len(applied.where)] == applied.where
@@ -211,7 +211,7 @@ class SettingsSource:
                 return f"Override {applied.key!r}"
         line = find_line(self.text, where)
         if line is None and self.base is not None and find_line(self.base.text, where) is not None:
-            return self.base.place_of(where)
+            return self.base.location(where)
         return self.name if line is None else f"{self.name}, line {line}"
 
 
@@ -260,7 +260,7 @@ MAX_NUMBER = 10**15
 
 
 def _numbers(value: Any, where: Where = ()) -> Iterator[tuple[Where, float]]:
-    """Yield all numbers with their places."""
+    """Yield all numbers with their paths."""
     if isinstance(value, dict | list):
         items = value.items() if isinstance(value, dict) else enumerate(value)
         for key, item in items:

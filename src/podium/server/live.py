@@ -50,12 +50,12 @@ class EventLog(ABC):
         """Add an event."""
 
     @abstractmethod
-    def place_after(self, after: str | None) -> tuple[int, int]:
-        """The place after the event `after`, the last that a reader has read. `after` is None if it has read none."""
+    def cursor_after(self, after: str | None) -> tuple[int, int]:
+        """The cursor after the event `after`, the last that a reader has read. `after` is None if it has read none."""
 
     @abstractmethod
-    def read(self, place: tuple[int, int]) -> tuple[bytes, tuple[int, int]] | None:
-        """The event at a place, in the form of a stream, and the next place. None if there is no event yet."""
+    def read(self, cursor: tuple[int, int]) -> tuple[bytes, tuple[int, int]] | None:
+        """The event at a cursor, in the form of a stream, and the next cursor. None if there is no event yet."""
 
     def end(self) -> None:
         """Close the log."""
@@ -76,13 +76,13 @@ class EventLog(ABC):
         wake = asyncio.Event()
         self._readers.add(wake)
         try:
-            place = self.place_after(after)
+            cursor = self.cursor_after(after)
             while True:
                 # Clear it before reading the log, so that an event that comes while the reader is busy wakes the
                 # reader.
                 wake.clear()
-                while (entry := self.read(place)) is not None:
-                    event, place = entry
+                while (entry := self.read(cursor)) is not None:
+                    event, cursor = entry
                     yield event
                 if self._ended:
                     return
@@ -218,7 +218,7 @@ class QuestionLog(EventLog):
             self._log.append(_Text(event))
         self.wake()
 
-    def place_after(self, after: str | None) -> tuple[int, int]:
+    def cursor_after(self, after: str | None) -> tuple[int, int]:
         """An index in the log, or -1 before the first event, and how many bytes of a text there the reader has."""
         if after == ENDED:
             return len(self._log), 0
@@ -230,8 +230,8 @@ class QuestionLog(EventLog):
             return -1, 0
         return (at, int(read)) if dot else (at + 1, 0)
 
-    def read(self, place: tuple[int, int]) -> tuple[bytes, tuple[int, int]] | None:
-        number, read = place
+    def read(self, cursor: tuple[int, int]) -> tuple[bytes, tuple[int, int]] | None:
+        number, read = cursor
         if number < 0:
             started_at = self._started_at.isoformat(timespec="milliseconds")
             return self._started(started_at=started_at).encoded, (0, 0)

@@ -179,10 +179,10 @@ def _refusal(error: ValidationError, raw: bytes) -> APIError:
         return invalid(f"The body is not JSON ({problems[0]['ctx']['error']}).", code="invalid_json")
     document = pydantic_core.from_json(raw)
     # The alternative of a union that matched deepest is the one that the caller meant.
-    placed = [(_place(document, problem["loc"]), problem) for problem in problems]
-    # If one place has several faults, prefer a fault that is not about a string, since a list was meant.
-    place, problem = max(placed, key=lambda pair: (len(pair[0]), pair[1]["type"] != "string_type"))
-    param = ".".join(str(part) for part in place)[:200]
+    faults = [(_path(document, problem["loc"]), problem) for problem in problems]
+    # If one path has several faults, prefer a fault that is not about a string, since a list was meant.
+    path, problem = max(faults, key=lambda pair: (len(pair[0]), pair[1]["type"] != "string_type"))
+    param = ".".join(str(part) for part in path)[:200]
     kind = problem["type"]
     if kind == "extra_forbidden":
         return invalid(f"Unknown field {param!r}; leave it out.", param, code="unknown_field")
@@ -197,25 +197,25 @@ def _refusal(error: ValidationError, raw: bytes) -> APIError:
         field = problem["ctx"]["discriminator"]
         field = "'type'" if field.endswith("()") else field  # a function that reads the field `type`
         wanted = f"{field} should be one of {problem['ctx']['expected_tags']}"
-        if "content" in place:
+        if "content" in path:
             wanted += "; workers read texts and images, so send a file as text or images, and speech as words"
-    others = {other["type"] for where, other in placed if where == place}
+    others = {other["type"] for where, other in faults if where == path}
     if {"string_type", "tuple_type"} <= others:
         wanted = "it should be a text or a list"
     return invalid(f"{param or 'The body'}: {wanted}.", param or None, code="invalid_value")
 
 
-def _place(document: Any, loc: tuple[int | str, ...]) -> list[int | str]:
-    """A location in the document, without pydantic's names for the alternatives of a union."""
-    place: list[int | str] = []
+def _path(document: Any, loc: tuple[int | str, ...]) -> list[int | str]:
+    """The path of a location in the document, without pydantic's names for the alternatives of a union."""
+    path: list[int | str] = []
     for depth, part in enumerate(loc):
         inside = _inside(document, part)
         if inside is not None:
             (document,) = inside
         elif not (_is_field(part) and isinstance(document, dict) and depth == len(loc) - 1):
             continue
-        place.append(part)
-    return place
+        path.append(part)
+    return path
 
 
 def _is_field(part: int | str) -> bool:

@@ -49,13 +49,13 @@ def open_telemetry(pool: Pool) -> Telemetry | None:
         UsageError: the extra is not installed, or the protocol is not supported.
     """
     environ = os.environ
-    place = next((name for name in _ENDPOINTS if environ.get(name)), None)
-    if place is None or environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
+    variable = next((name for name in _ENDPOINTS if environ.get(name)), None)
+    if variable is None or environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return None
     protocol = next((environ[name] for name in _PROTOCOLS if environ.get(name)), _SUPPORTED)
     if protocol != _SUPPORTED:
         raise UsageError(
-            f"{place} is set, and spans are sent by {_SUPPORTED}, not by {protocol}; unset the protocol."
+            f"{variable} is set, and spans are sent by {_SUPPORTED}, not by {protocol}; unset the protocol."
         )
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # noqa: PLC0415 - an extra
@@ -66,7 +66,7 @@ def open_telemetry(pool: Pool) -> Telemetry | None:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
     except ImportError:
         raise UsageError(
-            f"{place} is set, and sending spans needs packages that are missing; install them: "
+            f"{variable} is set, and sending spans needs packages that are missing; install them: "
             "pip install 'podium-conductor[otel]', or unset it."
         ) from None
     from podium.server.otel_spans import SpanExporter, TraceIdGenerator  # noqa: PLC0415 - needs the extra

@@ -93,14 +93,14 @@ def handle_unsupported(
     """
     ignored: dict[str, None] = {}
     extra: dict[str, Any] = {}
-    for place, value, known in _unsupported_fields(body, ()):
+    for path, value, known in _unsupported_fields(body, ()):
         if (value is None and (known is not None or not strict)) or (
             known and _is_one_of(value, known.values)
         ):
             continue
-        name = ".".join(str(part) for part in place)
+        name = ".".join(str(part) for part in path)
         if not strict:
-            top = len(place) == 1
+            top = len(path) == 1
             taken = passes and (passed is None or name in passed)
             if taken and top and (known is None or known.kind != "never"):
                 extra[name] = value
@@ -108,7 +108,7 @@ def handle_unsupported(
             if known is None and top and _is_one_of(value, _EMPTY):
                 continue
             if known.kind == "hint" if known is not None else ignores_unknown or not top:
-                ignored[".".join("*" if isinstance(p, int) else p for p in place)[:_MAX_NAME_CHARS]] = None
+                ignored[".".join("*" if isinstance(p, int) else p for p in path)[:_MAX_NAME_CHARS]] = None
                 continue
         raise _refusal(body, name[:200], known)
     return UnsupportedFields(tuple(ignored)[:_MAX_NAMED], extra)
@@ -148,24 +148,24 @@ def _refusal(body: BodyPart, name: str, known: Unsupported | None) -> Exception:
 
 
 def _unsupported_fields(
-    part: BaseModel, place: tuple[str | int, ...]
+    part: BaseModel, path: tuple[str | int, ...]
 ) -> Iterator[tuple[tuple[str | int, ...], Any, Unsupported | None]]:
     """The fields of a body that its models do not declare: path, value, and the `Unsupported` of a known field."""
     if isinstance(part, BodyPart):
         if part.foreign is not None:
-            yield (*place, "type"), getattr(part, "type", ""), part.foreign
+            yield (*path, "type"), getattr(part, "type", ""), part.foreign
             return
         for name, value in (part.model_extra or {}).items():
-            yield (*place, name), value, part.unsupported.get(name)
+            yield (*path, name), value, part.unsupported.get(name)
     for name, value in vars(part).items():
         if value is None:
             continue  # Most fields are not given.
         if isinstance(value, BaseModel):
-            yield from _unsupported_fields(value, (*place, name))
+            yield from _unsupported_fields(value, (*path, name))
         elif isinstance(value, tuple):
             for number, item in enumerate(value):
                 if isinstance(item, BaseModel):
-                    yield from _unsupported_fields(item, (*place, name, number))
+                    yield from _unsupported_fields(item, (*path, name, number))
 
 
 def _is_one_of(value: Any, values: tuple[Any, ...]) -> bool:

@@ -34,22 +34,21 @@ class AsyncTraceStore:
     """Keeps traces.
 
     Args:
-        place: a file, which is made if it is missing, or "postgresql://user:password@host:port/database".
+        location: a file, which is made if it is missing, or "postgresql://user:password@host:port/database".
         alone: whether no other server keeps its traces in the file. Other servers may always use a database.
         bounds: the limits of the `WriteQueue`.
 
     Raises:
-        UsageError: the place cannot be opened, or is not a trace store. The message never repeats a password.
+        UsageError: the location cannot be opened, or is not a trace store. The message never repeats a password.
     """
 
-    def __init__(self, place: str | Path, *, alone: bool = True, **bounds: Any) -> None:
-        self._repository = TraceRepository(place)
+    def __init__(self, location: str | Path, *, alone: bool = True, **bounds: Any) -> None:
+        self._repository = TraceRepository(location)
         self._database = self._repository.database
-        self.place = self._database.place
         self.shared = not alone or self._database.path is None
-        """Whether other servers may keep their traces in the same place."""
+        """Whether other servers may keep their traces in the same location."""
         spill = data_folder() if self._database.path is None else self._database.path.resolve().parent
-        self._queue = WriteQueue(self._repository.write, self.place, spill=spill, **bounds)
+        self._queue = WriteQueue(self._repository.write, self._database.display_name, spill=spill, **bounds)
         self.written_elsewhere: Callable[[], Awaitable[object]] | None = None
         """Waits until other processes have written the traces that they have made so far. None if there are no
         others."""

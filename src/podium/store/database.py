@@ -112,9 +112,9 @@ class PostgresAddress:
         secrets = {parts.password or ""}
         secrets |= {value for name, value in parse_qsl(parts.query) if "password" in name}
         secrets |= {unquote(secret) for secret in secrets}
-        place = host if port is None else f"{host}:{port}"
+        server = host if port is None else f"{host}:{port}"
         return cls(
-            f"postgresql://{place}{parts.path}", dsn, tuple(sorted(secrets - {""}, key=len, reverse=True))
+            f"postgresql://{server}{parts.path}", dsn, tuple(sorted(secrets - {""}, key=len, reverse=True))
         )
 
     def scrub(self, text: object) -> str:
@@ -137,7 +137,7 @@ class Tables:
     """Any other version is refused."""
     metadata: MetaData
     way_out: str
-    """What messages tell the user to do about a place that cannot be used, such as "give another with --store"."""
+    """What messages tell the user to do about a store that cannot be used, such as "give another with --store"."""
     synchronous: Literal["FULL", "NORMAL"] = "FULL"
     """How safely SQLite writes, as `SQLiteSchema.synchronous` says."""
 
@@ -163,28 +163,28 @@ class Database:
     """An open file or database with tables, which are made if they are missing. Any thread and event loop may use it.
 
     Args:
-        place: an SQLite file, or "postgresql://user:password@host:port/database".
+        location: an SQLite file, or "postgresql://user:password@host:port/database".
         clock: returns seconds since 1970, for `SqlNow` in a file.
         read_only: whether an existing file is only read, as one that nobody may write.
 
     Raises:
-        UsageError: the place cannot be opened or used, or psycopg is missing. The message never repeats a password.
+        UsageError: the location cannot be opened or used, or psycopg is missing. The message never repeats a password.
     """
 
     def __init__(
         self,
-        place: str | Path,
+        location: str | Path,
         tables: Tables,
         *,
         clock: Callable[[], float] = time.time,
         read_only: bool = False,
     ) -> None:
         self._tables, self._clock, self._read_only = tables, clock, read_only
-        self.address = PostgresAddress.read(str(place)) if "://" in str(place) else None
-        self.path = None if self.address else Path(place)
-        self.place = str(self.path) if self.address is None else self.address.display
+        self.postgres = PostgresAddress.read(str(location)) if "://" in str(location) else None
+        self.path = None if self.postgres else Path(location)
+        self.display_name = str(self.path) if self.postgres is None else self.postgres.display
         self._threads = ThreadPoolExecutor(_CONNECTIONS, "podium-store")
-        if self.address is not None and find_spec("psycopg") is None:
+        if self.postgres is not None and find_spec("psycopg") is None:
             raise UsageError(
                 f"A {tables.noun} in PostgreSQL needs the package psycopg; install it: "
                 "pip install 'podium-conductor[postgres]'."
@@ -192,10 +192,10 @@ class Database:
         # Writing has a separate connection, since SQLite empties a connection's cache when another has written.
         self._writers, self._readers = self._engine(1), self._engine(_CONNECTIONS)
         try:
-            if self.address is None:
+            if self.postgres is None:
                 self._writers.connect().close()
             else:
-                self._make(self.address)
+                self._make(self.postgres)
         except BaseException:
             self.close()
             raise
@@ -233,9 +233,9 @@ class Database:
     def _connect_server(self) -> Any:
         import psycopg  # noqa: PLC0415 - an extra
 
-        assert self.address is not None
+        assert self.postgres is not None
         connection = psycopg.connect(
-            self.address.dsn, autocommit=True, application_name="podium", connect_timeout=CONNECT_S,
+            self.postgres.dsn, autocommit=True, application_name="podium", connect_timeout=CONNECT_S,
             prepare_threshold=None,  # A query plan that suits one worker's name may be bad for another's.
             keepalives_idle=10, keepalives_interval=5, keepalives_count=3, tcp_user_timeout=int(1000 * _STATEMENT_S),
         )  # fmt: skip
@@ -281,7 +281,7 @@ class Database:
 
     def insert(self, table: Table) -> postgresql.Insert | sqlite.Insert:
         """An INSERT that may have `on_conflict_do_update`, which both databases write alike."""
-        return sqlite.insert(table) if self.address is None else postgresql.insert(table)
+        return sqlite.insert(table) if self.postgres is None else postgresql.insert(table)
 
     def insert_rows(self, connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
         """Insert rows that have all columns in their order. The driver gets the tuples directly, which is faster."""
@@ -326,9 +326,9 @@ class Database:
 
     @contextmanager
     def _exclusive(self, connection: Connection) -> Iterator[None]:
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if self.address is None else "BEGIN")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if self.postgres is None else "BEGIN")
         try:
-            if self.address is not None:
+            if self.postgres is not None:
                 connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({self._tables.mark})")
             yield
         except BaseException:
@@ -361,11 +361,11 @@ class Database:
 
     def _sentence(self, done: str, error: BaseException) -> str:
         reason = str(getattr(error, "orig", None) or error)
-        if self.address is not None:
-            lines = [line for line in self.address.scrub(reason).splitlines() if line.strip()]
+        if self.postgres is not None:
+            lines = [line for line in self.postgres.scrub(reason).splitlines() if line.strip()]
             reason = "".join(lines[:1]).rstrip(".") or type(error).__name__
         ending = f"; {self._tables.way_out}" if done == "opened" else ""
-        return f"The {self._tables.noun} {self.place} cannot be {done} ({reason}){ending}."
+        return f"The {self._tables.noun} {self.display_name} cannot be {done} ({reason}){ending}."
 
 
 def _is_permanent(error: BaseException) -> bool:

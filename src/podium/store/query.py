@@ -194,7 +194,7 @@ def documents_statement(
     at = _at(filters)
     statement = _with_documents([at.c.started, at.c.id, DOCUMENTS.c.document], filters)
     if after is not None:
-        statement = statement.where(_place(at) > _values(*after))
+        statement = statement.where(_sort_key(at) > _values(*after))
     statement = statement.order_by(at.c.started, at.c.id)
     return statement if limit is None else statement.limit(_count(limit))
 
@@ -267,10 +267,10 @@ def _newest_first(statement: Select[Any], filters: TraceFilters, limit: int | No
 
 
 def _before(cursor: str | None, at: FromClause) -> list[ColumnElement[bool]]:
-    return [] if cursor is None else [_place(at) < _values(*read_cursor(cursor))]
+    return [] if cursor is None else [_sort_key(at) < _values(*read_cursor(cursor))]
 
 
-def _place(at: FromClause) -> ColumnElement[Any]:
+def _sort_key(at: FromClause) -> ColumnElement[Any]:
     return tuple_(at.c.started, at.c.id)
 
 

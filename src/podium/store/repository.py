@@ -69,8 +69,8 @@ class TraceRepository:
         StoreError: raised by each method if the database cannot be used.
     """
 
-    def __init__(self, place: str | Path, *, read_only: bool = False) -> None:
-        self.database = Database(place, STORE, read_only=read_only)
+    def __init__(self, location: str | Path, *, read_only: bool = False) -> None:
+        self.database = Database(location, STORE, read_only=read_only)
         self._add_to_sums = _upsert_sums(self.database)
 
     def write(self, rows: Iterable[TraceRow]) -> None:

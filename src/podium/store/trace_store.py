@@ -34,17 +34,17 @@ SELECT document FROM traces AS trace JOIN podium_documents ON podium_documents.i
 ORDER BY trace.started, trace.id"""
 
 
-def open_store(place: str | Path, *, alone: bool = True) -> AsyncTraceStore:
-    """The store at `place`: "postgresql://user:password@host/database", or a file, which is made if it is missing.
+def open_store(location: str | Path, *, alone: bool = True) -> AsyncTraceStore:
+    """The store at `location`: "postgresql://user:password@host/database", or a file, which is made if it is missing.
 
     Args:
         alone: whether no other server keeps its traces in the file. Other servers may always use a database.
 
     Raises:
-        UsageError: the place cannot be opened. The message never repeats a password.
+        UsageError: the location cannot be opened. The message never repeats a password.
     """
-    check_is_address_or_file(place)
-    return AsyncTraceStore(place if "://" in str(place) else Path(place).expanduser(), alone=alone)
+    check_is_address_or_file(location)
+    return AsyncTraceStore(location if "://" in str(location) else Path(location).expanduser(), alone=alone)
 
 
 def open_reader(path: Path) -> sqlite3.Connection:

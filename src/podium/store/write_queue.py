@@ -37,7 +37,7 @@ class WriteQueue:
 
     Args:
         write: writes all rows or none. It raises a `StoreError`, which says whether a retry may help.
-        place: the store's name in messages.
+        store: its name in messages.
         spill: the folder for spill files.
         most: the most rows that may wait.
         most_characters: the most characters of all documents that may wait.
@@ -47,7 +47,7 @@ class WriteQueue:
     def __init__(
         self,
         write: Callable[[Sequence[TraceRow]], None],
-        place: str,
+        store: str,
         *,
         spill: Path,
         most: int = 20_000,
@@ -55,7 +55,7 @@ class WriteQueue:
         patience_s: float = 10.0,
     ) -> None:
         self._write = write
-        self._place = place
+        self._store = store
         self._spill = spill
         self._most = most
         self._most_characters = most_characters
@@ -73,7 +73,7 @@ class WriteQueue:
         """When writing last failed, on the monotonic clock."""
         self._refused: StoreError | None = None
         """The error of a row that the database refused for good. `flush` raises it once."""
-        where = place if "://" in place else os.path.realpath(place)
+        where = store if "://" in store else os.path.realpath(store)
         self._mark = f"unwritten-{sha256(os.fsencode(where)).hexdigest()[:8]}"
         self._spilled: list[Path] = []
         self._lost = 0
@@ -100,10 +100,10 @@ class WriteQueue:
         """
         with self._changed:
             if self._close_by is not None:
-                raise RuntimeError(f"the trace store {self._place} is closed")
+                raise RuntimeError(f"the trace store {self._store} is closed")
             many = self._error is not None and len(self._waiting) >= self._most
             if many or self._characters >= self._most_characters:
-                reason = self._error or f"{self._place} is slower than traces are made."
+                reason = self._error or f"{self._store} is slower than traces are made."
                 raise StoreError(
                     f"A trace cannot be kept: {len(self._waiting)} others already wait to be written. {reason}"
                 )
@@ -133,7 +133,7 @@ class WriteQueue:
         """
         with self._changed:
             if self._close_by is not None:
-                raise RuntimeError(f"the trace store {self._place} is closed")
+                raise RuntimeError(f"the trace store {self._store} is closed")
             last, failures = self._put, self._failures
             self._flushing = self._done < last
             self._changed.notify_all()
@@ -166,7 +166,7 @@ class WriteQueue:
             )
             lost = f", {self._lost} are lost" if self._lost else ""
             reason = "" if self._error is None else f" {self._error}"
-            raise StoreError(f"Traces that could not be written to {self._place}{lies}{lost}.{reason}")
+            raise StoreError(f"Traces that could not be written to {self._store}{lies}{lost}.{reason}")
 
     def _run(self) -> None:
         pause = _FIRST_PAUSE_S
@@ -237,7 +237,7 @@ class WriteQueue:
         except StoreError as error:
             return error
         except Exception as error:  # A bug. If this thread died, everything would wait for it.
-            _log.exception("Writing to the trace store %s failed.", self._place)
+            _log.exception("Writing to the trace store %s failed.", self._store)
             return StoreError(f"{type(error).__name__}: {error}", retryable=False)
         return None
 
@@ -283,7 +283,7 @@ class WriteQueue:
         if error is not None and self._error is None:
             _log.error("%s Traces wait, and are written when that works again.", error)
         elif error is None and self._error is not None:
-            _log.warning("The trace store %s can be written again.", self._place)
+            _log.warning("The trace store %s can be written again.", self._store)
         with self._changed:
             self._error = error
             self._failed_at = time.monotonic()

@@ -120,7 +120,7 @@ def _check_names(settings: TeamSettings, pool: Pool) -> None:
     for key in ("worker", "fallback"):
         name = getattr(settings.conductor, key)
         if name is not None and name not in pool.names:
-            raise settings.located(
+            raise settings.with_location(
                 ConfigError(
                     f"conductor.{key} names {name!r}, which is not in the pool; {suggestion(name, pool.names)}",
                     ("conductor", key),
@@ -186,7 +186,7 @@ def _untrained_here(
         try:
             return _of_endpoint(table, pool, dispatcher)
         except ConfigError as error:
-            raise settings.located(error) from None
+            raise settings.with_location(error) from None
     worker = first if table.worker is None else pool.named(table.worker)
     if worker is None:
         raise UsageError(

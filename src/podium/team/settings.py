@@ -19,7 +19,7 @@ from podium.conductor.settings import ConductorSettings
 from podium.config import Settings, SettingsSource
 from podium.errors import ConfigError
 from podium.shipped import shipped_pool
-from podium.sqlite_files import default_path, default_place
+from podium.sqlite_files import default_path, default_store
 from podium.types import Budget, Limits, MessageLayout, Price
 from podium.workers.spec import PoolSpec, WorkerSpec
 
@@ -254,7 +254,7 @@ class TeamSettings(PoolSpec, SharedTeamSettings):
     @property
     def store_place(self) -> str | None:
         """The place of the store, which may be the address of a database. None if traces are not kept."""
-        return None if self.store is False else self.store or default_place()
+        return None if self.store is False else self.store or default_store()
 
     @property
     def trace_store(self) -> str | None:
@@ -267,9 +267,9 @@ class TeamSettings(PoolSpec, SharedTeamSettings):
             return None
         return str(default_path()) if self.store is None else self.store
 
-    def located(self, error: ConfigError) -> ConfigError:
+    def with_location(self, error: ConfigError) -> ConfigError:
         """The error, with the line or the override at fault if these settings were read from a source."""
-        return error if self.origin.source is None else self.origin.source.located(error)
+        return error if self.origin.source is None else self.origin.source.with_location(error)
 
     def with_planner(
         self, choice: PlannerChoice, conductor: ConductorSettings | None = None, **limits: Any

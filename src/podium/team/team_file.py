@@ -133,13 +133,13 @@ def read_tables(
     if isinstance(pool, str):
         if "worker" in tables:
             at = SettingsSource.of(tables, (), name, text)
-            raise at.located(
+            raise at.with_location(
                 ConfigError("the workers stand here, and pool names others; keep one of them.", ("pool",))
             )
         path = pool_file(pool)
         base = SettingsSource.read(path, files=files)
         if "pool" in base.tables:
-            raise base.located(
+            raise base.with_location(
                 ConfigError("pool names further workers; name the file that has them.", ("pool",))
             )
         folder = path.parent

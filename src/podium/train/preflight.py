@@ -20,7 +20,7 @@ from podium.conductor.prompt import policy_pool
 from podium.errors import ConfigError, PodiumError, UsageError
 from podium.scoring import Client, RolloutRequest, ScoringBackend, ScoringSession
 from podium.scoring.training_tasks import open_training_tasks, open_validation_tasks, without_held_out
-from podium.sqlite_files import default_place
+from podium.sqlite_files import default_store
 from podium.store.answers import PastAnswers, past_answers
 from podium.tasks import Task
 from podium.team.team_file import open_pool
@@ -275,7 +275,7 @@ async def _prompt_tokens(scoring: ScoringBackend, task: str, codec: PromptCodec 
 
 def _past() -> Mapping[str, PastAnswers]:
     """The lengths of workers' earlier answers in the user's store of traces. There are none if there is no file."""
-    store = Path(default_place())
+    store = Path(default_store())
     return past_answers(store) if store.is_file() else {}
 
 

@@ -257,7 +257,7 @@ def build_pool(
         rated_by = _with_override_paths(spec, source, ()).ratings
         ratings = Ratings.open(folder / rated_by) if rated and rated_by else None
     except ConfigError as error:
-        raise source.located(ConfigError(str(error), ("ratings",))) from None
+        raise source.with_location(ConfigError(str(error), ("ratings",))) from None
     workers: list[Worker] = []
     for i, worker in enumerate(spec.worker):
         try:
@@ -265,12 +265,12 @@ def build_pool(
             workers.append(build_worker(placed, context, kinds))
         except ConfigError as error:
             if ready:
-                raise source.located(ConfigError(str(error), ("worker", i, *error.where))) from None
+                raise source.with_location(ConfigError(str(error), ("worker", i, *error.where))) from None
             workers.append(UnreadyWorker(worker, error))
     try:
         return Pool(workers, ratings, source=source, folder=folder, secrets=context.connections.secrets)
     except ConfigError as error:
-        raise source.located(error) from None
+        raise source.with_location(error) from None
 
 
 def _with_override_paths(spec: S, source: SettingsSource, where: Where) -> S:
@@ -303,7 +303,7 @@ def known_kinds(source: SettingsSource, given: Mapping[str, WorkerKind]) -> Mapp
                     f"Worker {table.get('name')!r} is a team, and is not opened here; open it with podium.Team."
                 )
         except ConfigError as error:
-            raise source.located(ConfigError(str(error), ("worker", i, "kind"))) from None
+            raise source.with_location(ConfigError(str(error), ("worker", i, "kind"))) from None
         # For an unknown kind, the error message lists all kinds.
         kinds |= given if kind is None else {name: kind}
     return {**BUILT_IN, **kinds} if kinds else BUILT_IN

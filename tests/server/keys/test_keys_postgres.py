@@ -17,9 +17,9 @@ async def test_postgres_rate_limit_uses_a_sliding_minute(postgres_url: str, post
     register = place.open()
     assert [await register.count_request(caller.id) is None for _ in range(3)] == [True, True, False]
     database = postgres_url.rpartition("/")[2]
-    postgres_server.psql("UPDATE podium_key_requests SET at = at - 59 WHERE place = 1", database)
+    postgres_server.psql("UPDATE podium_key_requests SET at = at - 59 WHERE slot = 1", database)
     assert 0 < (await register.count_request(caller.id) or 0) <= 1.0
-    postgres_server.psql("UPDATE podium_key_requests SET at = at - 1 WHERE place = 1", database)
+    postgres_server.psql("UPDATE podium_key_requests SET at = at - 1 WHERE slot = 1", database)
     assert [await register.count_request(caller.id) is None for _ in range(2)] == [True, False]
     await register.close()
 

@@ -117,9 +117,9 @@ def _without_answers(path: Path, size: int | None, seed: int) -> StudyQuestions:
     by_id: dict[str, Task] = {}
     for row in read_rows(path, {"question"}):
         if row.error:
-            raise UsageError(f"{row.place}: {row.error}; fix the row.")
+            raise UsageError(f"{row.location}: {row.error}; fix the row.")
         if is_empty(row.values["question"]):
-            raise UsageError(f"{row.place}: its question is empty; fix the row.")
+            raise UsageError(f"{row.location}: its question is empty; fix the row.")
         text = str(row.values["question"]).strip()
         task = Task(f"{path.stem}/{hashed_id(text)}", Question(text=text), "", NoVerdictGrader())
         by_id[task.id] = task

@@ -216,7 +216,7 @@ def _rows(file: Path, columns: set[str]) -> Iterator[Row]:
     row = None
     for row in read_rows(file, columns, allow_missing=True):
         if row.error:
-            raise UsageError(f"{file.parent / row.place}: {row.error}; correct that line.")
+            raise UsageError(f"{file.parent / row.location}: {row.error}; correct that line.")
         yield row
     if row is None:
         raise UsageError(f"{file} holds no rows; give a table that does.")
@@ -240,7 +240,7 @@ def _naming_row(file: Path, row: Row) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        raise UsageError(f"{file.parent / row.place}: {error}; correct it there.") from None
+        raise UsageError(f"{file.parent / row.location}: {error}; correct it there.") from None
 
 
 def _add(writer: RecordingWriter, question_id: str, worker: str, row: Row, columns: ResponseColumns) -> bool:

@@ -121,8 +121,8 @@ def _error(kinds: list[str], text: str) -> Exception:
     """
     for kind in kinds:
         module = kind.partition(".")[0]
-        place = sys.modules.get(module) if module in PLAIN_MODULES else builtins
-        known = getattr(place, kind.rpartition(".")[2], None)
+        namespace = sys.modules.get(module) if module in PLAIN_MODULES else builtins
+        known = getattr(namespace, kind.rpartition(".")[2], None)
         if isinstance(known, type) and issubclass(known, Exception) and known not in _SILENT:
             return known.__new__(known, text)  # not called, since some demand more than a text
     return RuntimeError(text)

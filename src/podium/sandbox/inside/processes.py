@@ -107,8 +107,8 @@ def _enter_own_folder() -> None:
     """
     temporary = os.environ["TMPDIR"]
     # The parent is process 1 only in a namespace, where shared memory too is that of the programs alone.
-    places = (temporary, _SHARED_MEMORY) if os.getppid() == 1 else (temporary,)
-    left = [f"{place}/{name}" for place in places for name in os.listdir(place)]
+    folders = (temporary, _SHARED_MEMORY) if os.getppid() == 1 else (temporary,)
+    left = [f"{folder}/{name}" for folder in folders for name in os.listdir(folder)]
     if left := [path for path in left if not _is_removed(path)]:
         # Unlike `shutil`, these follow a program into any depth.
         for command in (["chmod", "-R", "u+rwX"], ["rm", "-rf"]):

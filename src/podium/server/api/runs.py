@@ -238,8 +238,8 @@ class RowReader:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._place = 0
-        self._file = 0
+        self._offset = 0
+        self._inode = 0
         """The file's inode, which changes when the file is replaced."""
 
     def read(self) -> tuple[bool, list[dict[str, Any] | None]]:
@@ -247,16 +247,16 @@ class RowReader:
         try:
             with self._path.open("rb") as file:
                 at = os.fstat(file.fileno())
-                rewritten = bool(self._file) and (at.st_ino != self._file or at.st_size < self._place)
+                rewritten = bool(self._inode) and (at.st_ino != self._inode or at.st_size < self._offset)
                 if rewritten:
-                    self._place = 0
-                self._file = at.st_ino
-                file.seek(self._place)
+                    self._offset = 0
+                self._inode = at.st_ino
+                file.seek(self._offset)
                 content = file.read()
         except OSError:
             return False, []
         whole = content[: content.rfind(b"\n") + 1]
-        self._place += len(whole)
+        self._offset += len(whole)
         return rewritten, [_row(line) for line in whole.split(b"\n")[:-1]]
 
 

@@ -26,7 +26,7 @@ from podium.server.keys.register import (
     matches_digest,
     public_part,
 )
-from podium.sqlite_files import check_is_address_or_file, default_place
+from podium.sqlite_files import check_is_address_or_file, default_store
 
 _FRESH_S = 1.0
 """Seconds for which keys that were read are used again. A removed key is refused after this time at the latest."""
@@ -202,17 +202,17 @@ def open_register(
 
     Args:
         store: the store of traces: an SQLite file, or an address like "postgresql://user@host/database". Default:
-            the default place.
+            `default_store`.
         create: whether a missing file of keys is created.
 
     Raises:
         UsageError: the keys cannot be opened, or a package is missing.
     """
-    place = str(store or default_place(environ))
-    check_is_address_or_file(place)
-    if "://" in place:
-        return Register(place)
-    return Register(Path(place).expanduser().with_name(FILE), create=create)
+    location = str(store or default_store(environ))
+    check_is_address_or_file(location)
+    if "://" in location:
+        return Register(location)
+    return Register(Path(location).expanduser().with_name(FILE), create=create)
 
 
 @lru_cache(256)

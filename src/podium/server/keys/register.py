@@ -95,7 +95,7 @@ _REQUESTS = Table(
     "podium_key_requests",
     _METADATA,
     Column("key", Text, primary_key=True),
-    Column("place", Integer, primary_key=True, autoincrement=False),
+    Column("slot", Integer, primary_key=True, autoincrement=False),
     Column("at", Double),
     Index("podium_key_requests_by_time", "key", "at"),
     sqlite_with_rowid=False,
@@ -114,7 +114,7 @@ _SPENDING = Table(
 KEYS = Tables(
     "file of keys",
     mark=0x506F444B,  # "PoDK"
-    version=1,
+    version=2,
     metadata=_METADATA,
     way_out="move it away or give another with --store",
     synchronous="NORMAL",  # The file is written before and after each paid call.
@@ -126,23 +126,23 @@ class Register:
     """Stores keys. `key` is a key's id, `period` a name from `KeyAllowance.period`.
 
     Args:
-        place: a file, or "postgresql://user:password@host/database".
+        location: a file, or "postgresql://user:password@host/database".
         create: whether a missing file is created with its folders. If not, a missing file is a `UsageError`.
         clock: returns seconds since 1970, for a file.
 
     Raises:
-        UsageError: the place is missing, cannot be opened, or is not of this kind.
+        UsageError: the location is missing, cannot be opened, or is not of this kind.
         StoreError: raised by each method if the register cannot be read or written.
     """
 
     def __init__(
-        self, place: str | Path, *, create: bool = True, clock: Callable[[], float] = time.time
+        self, location: str | Path, *, create: bool = True, clock: Callable[[], float] = time.time
     ) -> None:
-        if isinstance(place, Path) and not create and not place.exists():
+        if isinstance(location, Path) and not create and not location.exists():
             raise UsageError(
-                f"There is no file of keys at {place}; `podium keys add` makes one, or give the server's --store."
+                f"There is no file of keys at {location}; `podium keys add` makes one, or give the server's --store."
             )
-        self._database = Database(place, KEYS, clock=clock)
+        self._database = Database(location, KEYS, clock=clock)
 
     async def add(self, key: StoredKey) -> bool:
         """Store a key. Returns False, and changes nothing, if the name or id exists already."""
@@ -159,7 +159,7 @@ class Register:
             span=None if allowance is None else allowance.duration,
             added=key.added.timestamp(),
         )
-        places = [(caller.id, place, 0.0) for place in range(1, 1 + (caller.rpm or 0))]
+        slots = [(caller.id, slot, 0.0) for slot in range(1, 1 + (caller.rpm or 0))]
 
         def write() -> bool:
             with self._database.transaction() as connection:
@@ -168,7 +168,7 @@ class Register:
                 ).first():
                     return False
                 connection.execute(row)
-                self._database.insert_rows(connection, _REQUESTS, places)
+                self._database.insert_rows(connection, _REQUESTS, slots)
             return True
 
         return await self._database.call(write)
@@ -198,11 +198,11 @@ class Register:
     async def count_request(self, key: str) -> float | None:
         """Count one request now, or return the seconds until the rate limit allows one."""
         unused = or_(_R.at <= SqlNow() - WINDOW_S, _R.at > SqlNow() + WINDOW_S)
-        oldest = select(_R.place).where(_R.key == key, unused).order_by(_R.at).limit(1)
+        oldest = select(_R.slot).where(_R.key == key, unused).order_by(_R.at).limit(1)
         # A row that another request is taking at the moment is not free.
-        place = oldest.with_for_update(skip_locked=True).scalar_subquery()
-        taken = update(_REQUESTS).where(_R.key == key, _R.place == place).values(at=SqlNow())
-        if await self._database.rows(taken.returning(_R.place)):
+        slot = oldest.with_for_update(skip_locked=True).scalar_subquery()
+        taken = update(_REQUESTS).where(_R.key == key, _R.slot == slot).values(at=SqlNow())
+        if await self._database.rows(taken.returning(_R.slot)):
             return None
         wait_s = select(func.min(_R.at) + WINDOW_S - SqlNow()).where(
             _R.key == key, _R.at > SqlNow() - WINDOW_S

@@ -91,11 +91,11 @@ class _ResponseLog(EventLog):
         self._writer = None
         super().end()
 
-    def place_after(self, after: str | None) -> tuple[int, int]:
+    def cursor_after(self, after: str | None) -> tuple[int, int]:
         return (0 if after is None else int(after) + 1), 0
 
-    def read(self, place: tuple[int, int]) -> tuple[bytes, tuple[int, int]] | None:
-        number, _ = place
+    def read(self, cursor: tuple[int, int]) -> tuple[bytes, tuple[int, int]] | None:
+        number, _ = cursor
         return (self._events[number], (number + 1, 0)) if number < len(self._events) else None
 
     def _add(self, content: bytes) -> None:

@@ -180,7 +180,7 @@ class _Completion(ReplyWriter):
         content = self._chunk(number, {"content": rest}) if rest else b""
         if answer.logprobs:
             content += self._chunk(number, {"content": ""}, logprobs=answer.logprobs)
-        numbered = [{"index": place, **call} for place, call in enumerate(_tool_calls(answer))]
+        numbered = [{"index": index, **call} for index, call in enumerate(_tool_calls(answer))]
         calls = self._chunk(number, {"tool_calls": numbered}) if numbered else b""
         state = self._chunk(number, extra) if (extra := _extra_content(answer)) else b""
         return content + calls + state

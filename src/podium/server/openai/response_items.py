@@ -261,7 +261,7 @@ def _messages(items: tuple[Item, ...]) -> tuple[Message, ...]:
     messages: list[Message] = []
     later: list[Message] = []
     states: dict[int, str] = {}
-    """The state of assistants' messages, by the place of the message. A state may come before or after its message."""
+    """The state of assistants' messages, by the index of the message. A state may come before or after its message."""
     for item in items:
         if not isinstance(item, ResultItem):
             messages += later
@@ -287,7 +287,7 @@ def _messages(items: tuple[Item, ...]) -> tuple[Message, ...]:
                 messages.append(Message(role="tool", content=_text(item.output), tool_call_id=item.call_id))
                 if images := _images(item.output):
                     later.append(Message(role="user", content="(See the image.)", images=images))
-    return (*(with_state(message, states.get(place)) for place, message in enumerate(messages)), *later)
+    return (*(with_state(message, states.get(index)) for index, message in enumerate(messages)), *later)
 
 
 def _text(content: str | tuple[ResultPart, ...] | tuple[Content, ...]) -> str:

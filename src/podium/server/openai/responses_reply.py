@@ -120,13 +120,13 @@ def input_items(question: Question, trace_id: str) -> list[dict[str, Any]]:
         items += [
             {
                 "type": "function_call",
-                "id": f"{head['id']}_{place}",
+                "id": f"{head['id']}_{index}",
                 "status": "completed",
                 "call_id": call.id,
                 "name": call.name,
                 "arguments": call.arguments,
             }
-            for place, call in enumerate(message.tool_calls)
+            for index, call in enumerate(message.tool_calls)
         ]
     return items
 
@@ -260,7 +260,7 @@ class ResponseWriter(ReplyWriter):
         opening = b"" if self._reasoning_started else self._start_reasoning()
         self._lines.append(text)
         return opening + self._event(
-            "reasoning_summary_text.delta", **self._reasoning_place, delta=text, **fields
+            "reasoning_summary_text.delta", **self._reasoning_position, delta=text, **fields
         )
 
     def end(
@@ -288,11 +288,11 @@ class ResponseWriter(ReplyWriter):
         )
 
     @property
-    def _reasoning_place(self) -> dict[str, Any]:
+    def _reasoning_position(self) -> dict[str, Any]:
         return {"item_id": f"rs_{self._frame.trace_id}", "output_index": 0, "summary_index": 0}
 
     @property
-    def _message_place(self) -> dict[str, Any]:
+    def _message_position(self) -> dict[str, Any]:
         return {
             "item_id": f"msg_{self._frame.trace_id}",
             "output_index": int(self._reasoning_started),
@@ -303,7 +303,9 @@ class ResponseWriter(ReplyWriter):
         self._reasoning_started = True
         item = {"id": f"rs_{self._frame.trace_id}", "type": "reasoning", "summary": []}
         return self._event("output_item.added", output_index=0, item=item) + self._event(
-            "reasoning_summary_part.added", **self._reasoning_place, part={"type": "summary_text", "text": ""}
+            "reasoning_summary_part.added",
+            **self._reasoning_position,
+            part={"type": "summary_text", "text": ""},
         )
 
     def _late_state(self, state: str) -> bytes:
@@ -321,8 +323,8 @@ class ResponseWriter(ReplyWriter):
         part = item["summary"][0]
         self._output.insert(0, item)
         return (
-            self._event("reasoning_summary_text.done", **self._reasoning_place, text=text)
-            + self._event("reasoning_summary_part.done", **self._reasoning_place, part=part)
+            self._event("reasoning_summary_text.done", **self._reasoning_position, text=text)
+            + self._event("reasoning_summary_part.done", **self._reasoning_position, part=part)
             + self._event("output_item.done", output_index=0, item=item)
         )
 
@@ -330,37 +332,37 @@ class ResponseWriter(ReplyWriter):
         opening = b"" if self._message_started else self._start_message()
         if not text:
             return opening
-        return opening + self._event("output_text.delta", **self._message_place, delta=text, logprobs=[])
+        return opening + self._event("output_text.delta", **self._message_position, delta=text, logprobs=[])
 
     def _start_message(self) -> bytes:
         self._message_started = True
-        place = self._message_place
+        position = self._message_position
         item = message(self._frame.trace_id, "", "in_progress")
-        return self._event("output_item.added", output_index=place["output_index"], item=item) + self._event(
-            "content_part.added", **place, part=text_part("")
-        )
+        return self._event(
+            "output_item.added", output_index=position["output_index"], item=item
+        ) + self._event("content_part.added", **position, part=text_part(""))
 
     def _end_message(self) -> bytes:
-        place = self._message_place
+        position = self._message_position
         text = self._sent().text
         item = message(self._frame.trace_id, text)
         self._output.append(item)
         return (
-            self._event("output_text.done", **place, text=text, logprobs=[])
-            + self._event("content_part.done", **place, part=text_part(text))
-            + self._event("output_item.done", output_index=place["output_index"], item=item)
+            self._event("output_text.done", **position, text=text, logprobs=[])
+            + self._event("content_part.done", **position, part=text_part(text))
+            + self._event("output_item.done", output_index=position["output_index"], item=item)
         )
 
     def _call(self, call: Mapping[str, Any]) -> bytes:
         index = len(self._output)
         self._output.append(dict(call))
         started = {**call, "status": "in_progress", "arguments": ""}
-        place = {"item_id": call["id"], "output_index": index}
+        position = {"item_id": call["id"], "output_index": index}
         return (
             self._event("output_item.added", output_index=index, item=started)
-            + self._event("function_call_arguments.delta", **place, delta=call["arguments"])
+            + self._event("function_call_arguments.delta", **position, delta=call["arguments"])
             + self._event(
-                "function_call_arguments.done", **place, name=call["name"], arguments=call["arguments"]
+                "function_call_arguments.done", **position, name=call["name"], arguments=call["arguments"]
             )
             + self._event("output_item.done", output_index=index, item=call)
         )

@@ -9,7 +9,7 @@ const HEIGHT = 190;
 export class Curves extends Component {
   constructor(props) {
     super(props);
-    this.place = createRef();
+    this.frame = createRef();
     this.state = { at: null };
     this.redraw = () => this.draw();
   }
@@ -20,7 +20,7 @@ export class Curves extends Component {
       if (width && this.plot && width !== this.plot.width) this.plot.setSize({ width, height: HEIGHT });
       else if (width && !this.plot) this.draw();
     });
-    this.watch.observe(this.place.current);
+    this.watch.observe(this.frame.current);
     document.addEventListener("themechange", this.redraw);
   }
 
@@ -57,7 +57,7 @@ export class Curves extends Component {
     };
     this.plot = new uPlot(
       {
-        width: this.place.current.clientWidth,
+        width: this.frame.current.clientWidth,
         height: HEIGHT,
         cursor: { y: false, points: { size: 7 } },
         legend: { show: series.length > 1 },
@@ -80,7 +80,7 @@ export class Curves extends Component {
         ],
       },
       this.data,
-      this.place.current,
+      this.frame.current,
     );
   }
 
@@ -93,7 +93,7 @@ export class Curves extends Component {
         <b><${Term} definition=${definition}>${title}<//></b>${note && html` <small>${note}</small>`}
         ${shown && html`<span class="latest">${shown}</span>`}
       </figcaption>
-      <div class="plot" ref=${this.place} role="img" aria-label=${`${title} over ${x.length} points${last ? `, latest ${last}` : ""}`}></div>
+      <div class="plot" ref=${this.frame} role="img" aria-label=${`${title} over ${x.length} points${last ? `, latest ${last}` : ""}`}></div>
     </figure>`;
   }
 }

@@ -9,13 +9,13 @@ const ROOM = { left: 64, right: 8, top: 12, bottom: 26 };
 export class DayBars extends Component {
   constructor(props) {
     super(props);
-    this.place = createRef();
+    this.frame = createRef();
     this.state = { wide: 0, at: null };
   }
 
   componentDidMount() {
     this.watch = new ResizeObserver(([entry]) => this.setState({ wide: Math.floor(entry.contentRect.width) }));
-    this.watch.observe(this.place.current);
+    this.watch.observe(this.frame.current);
   }
 
   componentWillUnmount() {
@@ -42,7 +42,7 @@ export class DayBars extends Component {
     const every = Math.max(1, Math.ceil(days.length / Math.max(1, Math.floor((wide - ROOM.left) / 76))));
     return html`<figure class="bars">
       <figcaption><b>${title}</b></figcaption>
-      <div ref=${this.place} class="bars-place">
+      <div ref=${this.frame} class="bars-frame">
         ${wide > 0 &&
         html`<svg
           width=${wide}

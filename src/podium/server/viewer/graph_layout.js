@@ -6,7 +6,7 @@ export const BOX = { width: 184, height: 60 };
 const MANY = 300;
 
 /** {width, height, boxes: [{x, y}] by position, lines: [{from, to, points}]}; x and y are middles. */
-export function placed(steps, downwards) {
+export function planLayout(steps, downwards) {
   const edges = [...direct(steps)].flatMap(([to, reads]) => reads.map((from) => ({ from, to })));
   return edges.length > MANY ? inLayers(steps, edges, downwards) : byDagre(steps, edges, downwards);
 }

@@ -2,7 +2,7 @@
 import { Component, createRef, html } from "./html.js";
 import { priced, seconds } from "./format.js";
 import { fallbackOf, stateOf, took } from "./trace_stats.js";
-import { BOX, curve, placed } from "./graph_layout.js";
+import { BOX, curve, planLayout } from "./graph_layout.js";
 import { sign, tone, word } from "./status_mark.js";
 import { line } from "./text.js";
 import { colour } from "./worker_colour.js";
@@ -29,13 +29,13 @@ export class PlanGraph extends Component {
   }
 
   /** Along where there is room, else down. It depends on the shape alone, and is kept while steps light up. */
-  places(steps, room) {
+  layout(steps, room) {
     const shape = `${room}/${steps.length}/${steps.map(({ reads }) => reads.join(",")).join(";")}`;
     if (shape !== this.shape) {
       this.shape = shape;
-      this.kept = placed(steps, false);
+      this.kept = planLayout(steps, false);
       if (room && this.kept.width * SMALLEST > room) {
-        const down = placed(steps, true);
+        const down = planLayout(steps, true);
         if (down.width < this.kept.width) this.kept = down;
       }
     }
@@ -43,15 +43,15 @@ export class PlanGraph extends Component {
   }
 
   render({ steps, names, path, chosen, onChoose, label }, { room }) {
-    const places = this.places(steps, room);
-    const scale = room ? Math.min(1, Math.max(SMALLEST, room / places.width)) : 1;
+    const layout = this.layout(steps, room);
+    const scale = room ? Math.min(1, Math.max(SMALLEST, room / layout.width)) : 1;
     return html`<div class="graph" ref=${this.frame}>
       ${room > 0 &&
       steps.length > 0 &&
       html`<svg
-        width=${places.width * scale}
-        height=${places.height * scale}
-        viewBox=${`0 0 ${places.width} ${places.height}`}
+        width=${layout.width * scale}
+        height=${layout.height * scale}
+        viewBox=${`0 0 ${layout.width} ${layout.height}`}
         role="group"
         aria-label=${label}
       >
@@ -60,7 +60,7 @@ export class PlanGraph extends Component {
             <path d="M0,0.5 L7.5,4 L0,7.5 z" />
           </marker>
         </defs>
-        ${places.lines.map(
+        ${layout.lines.map(
           ({ from, to, points }) =>
             html`<path
               key=${`${from}-${to}`}
@@ -76,7 +76,7 @@ export class PlanGraph extends Component {
             html`<${Box}
               key=${step.position}
               step=${step}
-              place=${places.boxes[i]}
+              middle=${layout.boxes[i]}
               names=${names}
               critical=${path?.has(step.position)}
               chosen=${chosen === step.position}
@@ -88,7 +88,7 @@ export class PlanGraph extends Component {
   }
 }
 
-function Box({ step, place, names, critical, chosen, onChoose }) {
+function Box({ step, middle, names, critical, chosen, onChoose }) {
   const { position, worker, subtask, status, span, reads } = step;
   const [state, fallback] = [stateOf(step), fallbackOf(step)];
   const choose = () => onChoose(chosen ? null : position);
@@ -112,7 +112,7 @@ function Box({ step, place, names, critical, chosen, onChoose }) {
   ];
   return html`<g
     class=${`step-box ${tone(state)} ${status} ${critical ? "critical" : ""} ${chosen ? "chosen" : ""}`}
-    transform=${`translate(${(place.x - BOX.width / 2).toFixed(1)},${(place.y - BOX.height / 2).toFixed(1)})`}
+    transform=${`translate(${(middle.x - BOX.width / 2).toFixed(1)},${(middle.y - BOX.height / 2).toFixed(1)})`}
     tabindex="0"
     role="button"
     aria-pressed=${chosen ? "true" : "false"}

@@ -27,10 +27,10 @@ export function PlannerChoice({ pool, value, onChange, id }) {
 
 /** For each worker: use it if the planner chooses it, use only the marked ones, or never use it. */
 export function WorkerChoice({ pool, allow, deny, onChange }) {
-  const change = (name, place) =>
+  const change = (name, list) =>
     onChange({
-      allow: place === "allow" ? [...allow, name] : allow.filter((other) => other !== name),
-      deny: place === "deny" ? [...deny, name] : deny.filter((other) => other !== name),
+      allow: list === "allow" ? [...allow, name] : allow.filter((other) => other !== name),
+      deny: list === "deny" ? [...deny, name] : deny.filter((other) => other !== name),
     });
   return html`<div class="worker-choice">
     ${pool.workers.map(

@@ -80,7 +80,7 @@ export function OverlaidFigures({ runs }) {
   const numbers = runs.map(({ rows }) => numbered(rows));
   const names = [...new Set(numbers.filter((_, i) => runs[i].rows.length).map(([name]) => name))];
   // Only the numbers at which a run has the figure: the axes of two kinds of training differ much.
-  const points = (key) => runs.map(({ rows }, i) => new Map(numbers[i][1].flatMap((number, place) => (figure(rows[place], key) === null ? [] : [[number, figure(rows[place], key)]]))));
+  const points = (key) => runs.map(({ rows }, i) => new Map(numbers[i][1].flatMap((number, index) => (figure(rows[index], key) === null ? [] : [[number, figure(rows[index], key)]]))));
   const axis = (found) => [...new Set(found.flatMap((of) => [...of.keys()]))].sort((a, b) => a - b);
   const shown = KNOWN.map(([key, ...more]) => [points(key), key, ...more]).filter(([found, key]) => !names.includes(key) && found.some((of) => of.size));
   return html`<div class="curve-grid">

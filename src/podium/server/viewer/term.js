@@ -9,10 +9,10 @@ export class Term extends Component {
   constructor(props) {
     super(props);
     this.id = `term-${++made}`;
-    this.state = { place: null };
+    this.state = { position: null };
     this.hide = () => {
       removeEventListener("scroll", this.move, { capture: true });
-      this.setState({ place: null });
+      this.setState({ position: null });
     };
     this.show = (event) => {
       this.named = event.currentTarget;
@@ -23,7 +23,7 @@ export class Term extends Component {
       const { left, top, bottom } = this.named.getBoundingClientRect();
       const x = Math.max(8, Math.min(left, innerWidth - WIDE - 8));
       const below = bottom + TALL < innerHeight;
-      this.setState({ place: { left: `${x}px`, ...(below ? { top: `${bottom + 6}px` } : { bottom: `${innerHeight - top + 6}px` }) } });
+      this.setState({ position: { left: `${x}px`, ...(below ? { top: `${bottom + 6}px` } : { bottom: `${innerHeight - top + 6}px` }) } });
     };
   }
 
@@ -31,7 +31,7 @@ export class Term extends Component {
     removeEventListener("scroll", this.move, { capture: true });
   }
 
-  render({ definition, children }, { place }) {
+  render({ definition, children }, { position }) {
     if (!definition) return children;
     return html`<span
       class="term"
@@ -42,7 +42,7 @@ export class Term extends Component {
       onFocus=${this.show}
       onBlur=${this.hide}
       onKeyDown=${(event) => event.key === "Escape" && this.hide()}
-      >${children}<span role="tooltip" id=${this.id} class="tip" hidden=${!place} style=${place ?? {}}>${definition}</span></span
+      >${children}<span role="tooltip" id=${this.id} class="tip" hidden=${!position} style=${position ?? {}}>${definition}</span></span
     >`;
   }
 }

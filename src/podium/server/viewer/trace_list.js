@@ -143,19 +143,19 @@ export class TraceList extends Component {
           <div class="list-whole" role="rowgroup" style=${{ height: `${all * tall}px` }}>
             ${shown.map((i) => {
               const trace = this.rows[i];
-              const place = { transform: `translateY(${i * tall}px)`, height: `${tall}px` };
+              const style = { transform: `translateY(${i * tall}px)`, height: `${tall}px` };
               return trace
                 ? html`<${Row}
                     key=${i}
                     trace=${trace}
                     number=${i}
-                    place=${place}
+                    style=${style}
                     current=${i === current}
                     picked=${chosen.includes(trace.id)}
                     onPick=${() => onChoose(trace.id)}
                     onFocus=${() => i !== current && this.setState({ current: i })}
                   />`
-                : html`<div key=${i} class="list-row to-come" style=${place}></div>`;
+                : html`<div key=${i} class="list-row to-come" style=${style}></div>`;
             })}
           </div>
         </div>
@@ -170,9 +170,9 @@ function said(there, total, loading, ended) {
   return `${count(there)}${of} traces read${loading ? " …" : ""}`;
 }
 
-function Row({ trace, number, place, current, picked, onPick, onFocus }) {
+function Row({ trace, number, style, current, picked, onPick, onFocus }) {
   const { id, status, question, planner, workers, calls, cost_usd, unpriced, seconds: took, started_at } = trace;
-  return html`<div class=${`list-row ${current ? "current" : ""}`} role="row" aria-rowindex=${number + 2} data-row=${number} style=${place}>
+  return html`<div class=${`list-row ${current ? "current" : ""}`} role="row" aria-rowindex=${number + 2} data-row=${number} style=${style}>
     <span role="cell" class="c-pick">
       <input type="checkbox" aria-label=${`Compare ${line(question, 60)}`} tabindex=${current ? 0 : -1} checked=${picked} onChange=${onPick} />
     </span>

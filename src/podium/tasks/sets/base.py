@@ -141,7 +141,9 @@ def read_tasks(
             _check(task, judged_by, tasks.get(task.id))
         except ValueError as error:
             if on_bad_row == "refuse":
-                raise ConfigError(f'{row.place}: {error}; fix the row, or set on_bad_row = "skip".') from None
+                raise ConfigError(
+                    f'{row.location}: {error}; fix the row, or set on_bad_row = "skip".'
+                ) from None
             skipped[_DETAIL.sub("…", str(error))] += 1
         else:
             tasks[task.id] = task
