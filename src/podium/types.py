@@ -31,7 +31,7 @@ ANSWER_WHOLE_QUESTION = "Answer the whole question."
 T = TypeVar("T")
 
 
-def unchecked_copy(value: T, **fields: object) -> T:
+def copy_without_validation(value: T, **fields: object) -> T:
     """A copy of a frozen dataclass without slots, with other values in these fields. It checks neither that the class
     has these fields nor their values. It takes a tenth of the time of `dataclasses.replace`, which matters for values
     that each call copies."""

@@ -29,7 +29,7 @@ from podium.types import (
     Receipt,
     Spent,
     Usage,
-    unchecked_copy,
+    copy_without_validation,
 )
 from podium.workers.base import Request, Worker, time_limit
 
@@ -320,11 +320,11 @@ class WorkerCall:
     def _request_with(self, receipt: Receipt) -> Request:
         """The request as this try sends it. However the try ends, the receipt will have what it took."""
         spend_limits = self._context.ledger.spend_limits if self._hands_on_limits else ()
-        request = unchecked_copy(self._request, receipt=receipt, spend_limits=spend_limits)
+        request = copy_without_validation(self._request, receipt=receipt, spend_limits=spend_limits)
         if self._make_listeners is None:
             return request
         on_text, on_reasoning = self._make_listeners()
-        return unchecked_copy(request, on_text=on_text, on_reasoning=on_reasoning)
+        return copy_without_validation(request, on_text=on_text, on_reasoning=on_reasoning)
 
     def _reservation(self, input_tokens: int) -> Reservation:
         return reservation_for(

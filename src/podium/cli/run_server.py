@@ -46,7 +46,7 @@ def serve_team(file: TeamFile) -> None:
         else:
             share_limits(pool, 0, processes)  # Here for its refusals: each process opens the pool itself.
             folder = Path(opened.enter_context(TemporaryDirectory(prefix="podium-")))
-            run_group(_TeamProcess(file).run, sockets, processes, folder, _say)
+            run_group(_TeamProcess(file).run, sockets, processes, folder, _print_line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,25 +67,25 @@ def _run(
     settings: TeamSettings, pool: Pool, sockets: Sequence[socket.socket], process: ServerProcess | None
 ) -> None:
     """Serve until a signal, or the group's parent, ends this process."""
-    if not run_event_loop(_life(settings, pool, sockets, process)):
+    if not run_event_loop(_open_and_serve(settings, pool, sockets, process)):
         print("podium: Some questions did not end in time; they are recorded as cancelled.", file=sys.stderr)
 
 
-async def _life(
+async def _open_and_serve(
     settings: TeamSettings, pool: Pool, sockets: Sequence[socket.socket], process: ServerProcess | None
 ) -> bool:
     async with AsyncExitStack() as opened:
         opened.push_async_callback(pool.close)
         service = await opened.enter_async_context(_open_service(settings, pool, process))
         app = create_app(service)
-        asking: list[asyncio.Task[object]] = []
+        checks: list[asyncio.Task[object]] = []
 
         def ready() -> None:
-            (_say if process is None else process.ready)(
-                _started(settings.serve.host, sockets, service, process)
+            (_print_line if process is None else process.ready)(
+                _startup_message(settings.serve.host, sockets, service, process)
             )
             if process is None or process.is_first:
-                asking.append(asyncio.create_task(service.planners.check()))
+                checks.append(asyncio.create_task(service.planners.check()))
 
         return await serve_app(app, sockets, ready, None if process is None else process.parent)
 
@@ -127,7 +127,7 @@ async def _open_service(
         )
 
 
-def _started(
+def _startup_message(
     host: str,
     sockets: Sequence[socket.socket],
     service: Service,
@@ -143,5 +143,5 @@ def _started(
     )
 
 
-def _say(text: str) -> None:
+def _print_line(text: str) -> None:
     print(text, flush=True)

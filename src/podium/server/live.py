@@ -117,7 +117,7 @@ class EventLogs:
         self._logs: dict[str, EventLog] = {}
         self._ended: OrderedDict[str, asyncio.TimerHandle] = OrderedDict()
         if peers is not None:
-            peers.answers[name] = self._answer
+            peers.handlers[name] = self._send_to_peer
 
     def begin(self, trace_id: str, log: EventLog) -> None:
         """Keep a question's log. `end` closes it."""
@@ -174,7 +174,7 @@ class EventLogs:
             self._logs[trace_id].end()
             self.forget(trace_id)
 
-    async def _answer(self, arguments: dict[str, Any], write: Write) -> None:
+    async def _send_to_peer(self, arguments: dict[str, Any], write: Write) -> None:
         """Send the events of a question of this process to another process."""
         trace_id, owner = arguments["id"], arguments["owner"]
         if self.find(trace_id, owner) is not None:

@@ -50,11 +50,11 @@ def routes(service: Service, in_flight: InFlightRequests, metrics: Metrics) -> A
     checks: set[asyncio.Task[object]] = set()
     peers = service.peers
 
-    async def answer_peer(_: object, write: Write) -> None:
+    async def write_metrics(_: object, write: Write) -> None:
         await write(_to_json(metrics.registry.collect()))
 
     if peers is not None:
-        peers.answers["metrics"] = answer_peer
+        peers.handlers["metrics"] = write_metrics
 
     @router.head("/healthz", include_in_schema=False)
     @router.get("/healthz")

@@ -3,7 +3,7 @@ traces.
 
 Each process listens on a Unix socket in the private folder of the group. A request is one line of JSON. The reply is
 everything until the connection ends, and it is empty if the process has nothing to say. Callers check keys before they
-ask. Each part of the server that answers such requests adds itself to `ProcessPeers.answers`.
+ask. Each part of the server that answers such requests adds itself to `ProcessPeers.handlers`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from podium.server.streaming import Write
 if TYPE_CHECKING:
     from podium.store.async_store import AsyncTraceStore
 
-Answer = Callable[[dict[str, Any], Write], Awaitable[None]]
+PeerHandler = Callable[[dict[str, Any], Write], Awaitable[None]]
 """A function that writes the reply to a request with these arguments."""
 _WAIT_S = 2.0
 """Seconds that a process may take for a whole reply, or to begin a streamed reply."""
@@ -41,12 +41,12 @@ class ProcessPeers:
 
     def __init__(self, folder: Path, number: int, process_count: int) -> None:
         self.number = number
-        self.answers: dict[str, Answer] = {}
+        self.handlers: dict[str, PeerHandler] = {}
         """The functions that answer the requests of peers, by the name of the request."""
         self._own = folder / f"{number}.sock"
         self._others = {other: folder / f"{other}.sock" for other in range(process_count) if other != number}
         self._server: asyncio.Server | None = None
-        self._answering: set[asyncio.Task[None]] = set()
+        self._handling: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
         self._own.unlink(missing_ok=True)  # This is the socket of the process that this one replaces.
@@ -63,18 +63,18 @@ class ProcessPeers:
     ) -> None:
         assert self._server is not None
         self._server.close()
-        for task in self._answering:
+        for task in self._handling:
             task.cancel()
-        await asyncio.gather(*self._answering, return_exceptions=True)
+        await asyncio.gather(*self._handling, return_exceptions=True)
 
     async def ask(self, name: str, **arguments: Any) -> dict[int, bytes]:
         """The replies of the other processes, by number. Processes that do not reply in time are left out."""
 
-        async def one(path: Path) -> bytes:
+        async def ask_peer(path: Path) -> bytes:
             async with asyncio.timeout(_WAIT_S):
                 return b"".join([piece async for piece in _pieces(path, name, arguments)])
 
-        replies = await asyncio.gather(*map(one, self._others.values()), return_exceptions=True)
+        replies = await asyncio.gather(*map(ask_peer, self._others.values()), return_exceptions=True)
         return {
             number: reply
             for number, reply in zip(self._others, replies, strict=True)
@@ -99,7 +99,7 @@ class ProcessPeers:
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._answering.add(task)
+        self._handling.add(task)
 
         async def write(piece: bytes) -> None:
             writer.write(piece)
@@ -107,13 +107,13 @@ class ProcessPeers:
 
         try:
             request = json.loads(await reader.readline())
-            answer = self.answers.get(request["name"])
-            if answer is not None:
-                await answer(request["arguments"], write)
+            handler = self.handlers.get(request["name"])
+            if handler is not None:
+                await handler(request["arguments"], write)
         except (OSError, ValueError, asyncio.CancelledError):
             pass  # The other process has gone away, or this process is ending.
         finally:
-            self._answering.discard(task)
+            self._handling.discard(task)
             writer.close()
 
 
@@ -121,11 +121,11 @@ def flush_peers_before_reads(store: AsyncTraceStore, peers: ProcessPeers) -> Non
     """Let each process read the traces of all processes. Before it reads, the others write the traces that still
     wait."""
 
-    async def answer(_: object, write: Write) -> None:
+    async def flush(_: object, write: Write) -> None:
         await store.wait_until_flushed()
         await write(b"written")
 
-    peers.answers["write"] = answer
+    peers.handlers["write"] = flush
     store.written_elsewhere = lambda: peers.ask("write")
 
 

@@ -22,7 +22,7 @@ from podium.errors import APIError
 from podium.server.api_errors import invalid
 from podium.server.keys import Caller, Keys
 from podium.team.settings import TeamSettings
-from podium.types import Budget, Message, Question, unchecked_copy
+from podium.types import Budget, Message, Question, copy_without_validation
 from podium.workers.base import seed_number
 
 B = TypeVar("B", bound=BaseModel)
@@ -342,7 +342,7 @@ def with_options(request: ChatRequest, options: PodiumOptions, settings: TeamSet
             "podium.workflow edits a plan: name the plan by podium.plan_id, which a dry run gives.",
             "podium.workflow",
         )
-    return unchecked_copy(
+    return copy_without_validation(
         request,
         budget=_budget(options, settings),
         allow=options.allow,

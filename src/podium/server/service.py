@@ -30,7 +30,7 @@ from podium.team.affinity import StickyWorkerPlanner
 from podium.team.opened_planner import OpenedPlanner, first_model
 from podium.team.team import Team
 from podium.trace import Trace
-from podium.types import Budget, unchecked_copy
+from podium.types import Budget, copy_without_validation
 from podium.workers.pool import Pool
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class Service:
         if fallback is not None and fallback not in pool.names:
             first = first_model(pool)
             fallback = None if first is None else first.profile.name
-        return unchecked_copy(
+        return copy_without_validation(
             runner,
             planner=self._sticky_planner(configured, pool, request, caller),
             pool=pool,

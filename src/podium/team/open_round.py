@@ -8,7 +8,7 @@ from podium.calls import AttemptLog, SubLedger
 from podium.executor import Execution
 from podium.planner import EarlierRound
 from podium.trace import Plan, RoundTrace, Span
-from podium.types import Spent, unchecked_copy
+from podium.types import Spent, copy_without_validation
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class OpenRound:
 
     def measured(self, plan: Plan, elapsed_s: float) -> Plan:
         """The plan with what planning took. `elapsed_s` are the seconds since the trace began."""
-        return unchecked_copy(
+        return copy_without_validation(
             plan,
             spent=self.planning.spent,
             seconds=plan.seconds or elapsed_s - self.started_s,
