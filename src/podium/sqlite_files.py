@@ -40,7 +40,7 @@ def default_store(environ: Mapping[str, str] = os.environ) -> str:
     return os.path.expanduser(chosen) if chosen else str(data_folder(environ) / "traces.sqlite")
 
 
-def default_path(environ: Mapping[str, str] = os.environ) -> Path:
+def default_store_path(environ: Mapping[str, str] = os.environ) -> Path:
     """`default_store`, where only a file can be used.
 
     Raises:

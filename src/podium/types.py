@@ -139,7 +139,7 @@ class Price(FrozenModel):
         return (
             values
             if self.cache_write is not None
-            else {k: v for k, v in values.items() if k != "cache_write"}
+            else {name: price for name, price in values.items() if name != "cache_write"}
         )
 
     @property

@@ -19,7 +19,7 @@ def now() -> float:
 
 def opened(told: list[Cooldown | None] | None = None) -> Breaker:
     breaker = Breaker("w", LIMITS, [].append if told is None else told.append)
-    breaker.failed(now(), LATE, probe=False)
+    breaker.record_failure(now(), LATE, probe=False)
     assert breaker.state == "open"
     return breaker
 
@@ -27,36 +27,36 @@ def opened(told: list[Cooldown | None] | None = None) -> Breaker:
 async def test_breaker_opens_after_the_set_number_of_consecutive_failures():
     breaker = Breaker("w", LIMITS)
     for _ in range(2):
-        breaker.failed(now(), BROKEN, probe=False)
-    breaker.succeeded()
+        breaker.record_failure(now(), BROKEN, probe=False)
+    breaker.record_success()
     for _ in range(2):
-        breaker.failed(now(), BROKEN, probe=False)
+        breaker.record_failure(now(), BROKEN, probe=False)
         assert breaker.state == "closed"
-    breaker.failed(now(), BROKEN, probe=False)
+    breaker.record_failure(now(), BROKEN, probe=False)
     assert breaker.state == "open"
 
 
 async def test_one_timeout_opens_breaker_without_success_since_the_call_began():
     breaker, began = Breaker("w", LIMITS), now()
     await asyncio.sleep(0.001)
-    breaker.succeeded()
-    breaker.failed(began, LATE, probe=False)
+    breaker.record_success()
+    breaker.record_failure(began, LATE, probe=False)
     assert breaker.state == "closed"
-    breaker.failed(now(), LATE, probe=False)
+    breaker.record_failure(now(), LATE, probe=False)
     assert breaker.state == "open"
 
 
 async def test_failed_long_call_does_not_open_breaker_when_others_succeeded():
     breaker = Breaker("w", LIMITS)
-    breaker.succeeded()
+    breaker.record_success()
     for error in (LATE, BROKEN):
-        breaker.failed(now() - 31.0, error, probe=False)
+        breaker.record_failure(now() - 31.0, error, probe=False)
     assert breaker.state == "closed"
 
 
 async def test_failure_lasting_a_full_timeout_opens_the_breaker():
     breaker = Breaker("w", LIMITS)
-    breaker.failed(now() - 31.0, BROKEN, probe=False)
+    breaker.record_failure(now() - 31.0, BROKEN, probe=False)
     assert breaker.state == "open"
 
 
@@ -87,7 +87,7 @@ async def test_a_call_waits_for_a_probe_in_flight_however_long_the_cooldown():
     breaker.open_for(3600.0, BROKEN, probe=False)
     await asyncio.sleep(0.01)
     assert not call.done()
-    breaker.succeeded()
+    breaker.record_success()
     assert not await call
 
 
@@ -108,7 +108,7 @@ async def test_successful_probe_releases_all_waiting_calls():
     done, waiting = await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
     assert [task.result() for task in done] == [True]
     assert (len(waiting), breaker.state) == (3, "half-open")
-    breaker.succeeded()
+    breaker.record_success()
     assert sorted([await task for task in calls]) == [False, False, False, True]
     assert breaker.state == "closed"
     assert told[-1] is None
@@ -123,7 +123,7 @@ async def test_a_probe_that_fails_begins_another_cooldown_and_patience_ends():
     async def call() -> str:
         if not await breaker.acquire(wait=True):
             return "passed"
-        breaker.failed(now(), LATE, probe=True)
+        breaker.record_failure(now(), LATE, probe=True)
         return "probed"
 
     results = await asyncio.gather(*(call() for _ in range(4)), return_exceptions=True)
@@ -143,7 +143,7 @@ async def test_a_probe_that_is_cancelled_leaves_the_trial_to_another():
 async def test_failures_of_calls_begun_before_opening_do_not_extend_cooldown():
     breaker = opened()
     rest = breaker.cooldown
-    breaker.failed(now() - 1, LATE, probe=False)
+    breaker.record_failure(now() - 1, LATE, probe=False)
     assert breaker.cooldown == rest
 
 
@@ -163,5 +163,5 @@ async def test_rate_limit_reply_does_not_end_the_running_probe():
     channel.breaker = breaker
     channel.record_failure(now(), limited, probe=False)
     assert breaker.state == "half-open"
-    breaker.succeeded()
+    breaker.record_success()
     assert breaker.state == "closed"

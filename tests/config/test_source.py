@@ -8,7 +8,7 @@ from house_settings import TOML, House
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.config import SettingsSource, build, load, overrides_of
+from podium.config import SettingsSource, build, load, to_overrides
 from podium.errors import ConfigError
 
 BELL = 'street = "Elm"\n[[thing]]\nkind = "bell"\nname = "b"\nbell = ["x"]\n'
@@ -184,8 +184,8 @@ def test_any_override_is_used_or_refused(override: str) -> None:
     ],
 )
 def test_values_of_programs_reach_the_settings_unchanged(tables: dict[str, object]) -> None:
-    assert SettingsSource.of({}, overrides_of(tables), "p").tables == tables
+    assert SettingsSource.of({}, to_overrides(tables), "p").tables == tables
     named = {"worker": [{"name": "gpt-4.1"}]}
-    overrides = overrides_of({"worker": {"gpt-4.1": tables}, "left": None, "out.of": {"it": [{"a": None}]}})
+    overrides = to_overrides({"worker": {"gpt-4.1": tables}, "left": None, "out.of": {"it": [{"a": None}]}})
     read = SettingsSource.of(named, overrides, "p").tables
     assert read == {"worker": [{"name": "gpt-4.1", **tables}], "out": {"of": {"it": [{}]}}}

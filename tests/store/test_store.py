@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import event
 
 from podium.errors import StoreError, UsageError
-from podium.sqlite_files import default_path
+from podium.sqlite_files import default_store_path
 from podium.store import TraceStore
 from podium.store.repository import TraceRepository
 from podium.trace import Trace
@@ -283,10 +283,10 @@ def test_a_trace_that_cannot_be_written_at_all_does_not_stop_the_others(tmp_path
     ],
 )
 def test_the_default_place_follows_the_environment(environ, expected):
-    assert default_path(environ) == expected
+    assert default_store_path(environ) == expected
 
 
 def test_an_address_in_the_environment_is_no_file_and_not_repeated():
     with pytest.raises(UsageError, match=r"^PODIUM_STORE is the address of a server's database") as refused:
-        default_path({"PODIUM_STORE": "postgresql://u:hush@db/x"})
+        default_store_path({"PODIUM_STORE": "postgresql://u:hush@db/x"})
     assert "hush" not in str(refused.value)

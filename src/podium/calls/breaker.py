@@ -1,8 +1,8 @@
 """The circuit breaker of a worker: while the worker is down, no call is sent, except a probe from time to time.
 
 A probe is a single call that tests whether the worker answers again. The breaker is closed while calls are sent, open
-while the worker is in cooldown, and half open while a probe is in flight. The caller of `failed` decides what counts as
-a failure. A worker that rejects a call, or reports a rate limit, is not down.
+while the worker is in cooldown, and half open while a probe is in flight. The caller of `record_failure` decides what
+counts as a failure. A worker that rejects a call, or reports a rate limit, is not down.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Breaker:
         self._failures = 0
         self._failing_since = 0.0
         """The time since which all calls have failed."""
-        self._succeeded = float("-inf")
+        self._succeeded_at = float("-inf")
         self._cooldown: Cooldown | None = None
         self._probing = False
         self._changed = asyncio.Event()
@@ -111,24 +111,24 @@ class Breaker:
                 continue
         return False
 
-    def succeeded(self) -> None:
+    def record_success(self) -> None:
         """Close the breaker, since a call was answered."""
         self._failures = 0
-        self._succeeded = asyncio.get_running_loop().time()
+        self._succeeded_at = asyncio.get_running_loop().time()
         if self._cooldown is not None:
             self._cooldown, self._probing = None, False
             self._changed.set()
             self._on_change(None)
 
-    def failed(self, began: float, error: WorkerError, *, probe: bool) -> None:
+    def record_failure(self, began: float, error: WorkerError, *, probe: bool) -> None:
         """Count a call that began at `began` and found the worker down. `probe` is what `acquire` returned for the
         call."""
         now = asyncio.get_running_loop().time()
-        failing_since = max(began, self._succeeded)
+        failing_since = max(began, self._succeeded_at)
         self._failing_since = min(self._failing_since, failing_since) if self._failures else failing_since
         self._failures += 1
         if self._cooldown is None:
-            timed_out = error.kind == "timeout" and self._succeeded < began
+            timed_out = error.kind == "timeout" and self._succeeded_at < began
             if (
                 not timed_out
                 and self._failures < self._limits.failures_to_open

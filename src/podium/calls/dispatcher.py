@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Self
 
 from podium.calls.breaker import Breaker, Cooldown, State
 from podium.calls.input_bound import InputTokenBound
-from podium.calls.model_host import ModelHost, model_of
+from podium.calls.model_host import ModelHost, model_key
 from podium.calls.rate_limiter import RateLimiter, RetryBudget
 from podium.calls.shared_spend_limit import UNLIMITED_USD, SharedSpendLimit, open_day_limit
 from podium.calls.state_file import CooldownFile
@@ -78,7 +78,7 @@ class WorkerChannel:
         model_host: ModelHost | None = None,
     ) -> None:
         self.worker = worker
-        self.rate_limiter = RateLimiter(worker.limits, model_host, model_of(worker))
+        self.rate_limiter = RateLimiter(worker.limits, model_host, model_key(worker))
         self.breaker = Breaker(worker.profile.name, worker.limits, on_change)
         self.retry_budget = RetryBudget(worker.limits.retry_share)
         self.input_bound = InputTokenBound(worker)
@@ -127,7 +127,7 @@ class WorkerChannel:
                 usage.implausible,
             )
         self._seconds.append(asyncio.get_running_loop().time() - began)
-        self.breaker.succeeded()
+        self.breaker.record_success()
 
     def record_failure(self, began: float, error: WorkerError, *, probe: bool) -> None:
         """Count an attempt that began at `began` and failed."""
@@ -140,7 +140,7 @@ class WorkerChannel:
                 self.breaker.open_for(error.retry_after_s, error, probe=probe)
                 return
         if error.retryable and error.kind in _DOWN:
-            self.breaker.failed(began, error, probe=probe)
+            self.breaker.record_failure(began, error, probe=probe)
         else:
             self.breaker.release(probe=probe)
 
@@ -242,7 +242,7 @@ class Dispatcher:
             worker.profile.name
             for worker in workers
             if (model_host := model_hosts.get(worker.limits.host or "")) is not None
-            and model_of(worker) not in model_host.loaded
+            and model_key(worker) not in model_host.loaded
         )
 
     @property

@@ -45,13 +45,13 @@ _NO_OTHERS = (0,) * (len(_WIDTHS) - 2)
 _OTHER = 255
 
 
-def _kind_of(byte: int) -> int:
+def _byte_kind(byte: int) -> int:
     if byte < 0x80:
         return 0 if byte in _WORDS else 1
     return next((kind for kind, (low, high) in _FIRST_BYTES.items() if low <= byte <= high), _OTHER)
 
 
-_KINDS = bytes(map(_kind_of, range(256)))
+_KINDS = bytes(map(_byte_kind, range(256)))
 _CONTINUATION = bytes(range(0x80, 0xC0))
 
 
@@ -97,7 +97,7 @@ class InputSize:
             if value
         )
         text = "".join(texts)
-        length, kinds = _bytes_of(text)
+        length, kinds = _count_bytes(text)
         tools = _FOR_TOOLS + _PER_TOOL * len(options.tools) if options.tools else 0
         return cls(
             length,
@@ -172,7 +172,7 @@ class InputTokenBound:
         self._extra += max(0, counted - self.upper(size))
 
 
-def _bytes_of(text: str) -> tuple[int, tuple[int, ...]]:
+def _count_bytes(text: str) -> tuple[int, tuple[int, ...]]:
     """Bytes of the text, and bytes of each kind whose rate is learned."""
     data = text.encode("utf-8", "surrogatepass")
     if len(data) == len(text):

@@ -72,7 +72,7 @@ class ModelHost:
         self._swap_later()
         return False
 
-    def changed(self) -> None:
+    def grant_waiting(self) -> None:
         """Begin calls that may begin now: a call has ended, stopped waiting, or come within its worker's limits."""
         for model in tuple(self._loaded):
             self._grant(model)
@@ -132,7 +132,7 @@ class ModelHost:
         return not waits and not any(queue.in_flight for queue in queues)
 
 
-def model_of(worker: Worker) -> str:
+def model_key(worker: Worker) -> str:
     """A name for the worker's model on its machine. Two workers with the same name share one loaded model."""
     identity = worker.identity or {}
     named = [str(identity[key]) for key in ("url", "model", "file") if key in identity]

@@ -135,7 +135,9 @@ class RateLimiter:
         first = self._first()
         if first is None or self._wait(first.tokens, asyncio.get_running_loop().time()) > 0:
             return None
-        waits = (w.since for queue in self._waiting.values() for w in queue if not w.turn.done())
+        waits = (
+            waiter.since for queue in self._waiting.values() for waiter in queue if not waiter.turn.done()
+        )
         return min(waits)
 
     async def acquire(self, queue_key: str, tokens: int) -> Permit:
@@ -196,7 +198,7 @@ class RateLimiter:
         """Grant waiting calls of this worker and of the machine's other models."""
         assert self._model_host is not None
         self.grant()
-        self._model_host.changed()
+        self._model_host.grant_waiting()
 
     def _first(self) -> _Waiter | None:
         """The call whose turn it is. None if no call waits."""

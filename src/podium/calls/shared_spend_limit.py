@@ -278,11 +278,11 @@ def open_day_limit(
         UsageError: the limit is not an amount of dollars, or the state file cannot be used.
     """
     if limit_usd is None:
-        limit_usd = day_budget_of(environ)
+        limit_usd = read_day_budget(environ)
     return None if limit_usd is None else SharedSpendLimit(default_state_path(environ), "day", limit_usd)
 
 
-def day_budget_of(environ: Mapping[str, str] = os.environ) -> float | None:
+def read_day_budget(environ: Mapping[str, str] = os.environ) -> float | None:
     """The dollars of `$PODIUM_DAY_BUDGET_USD`. None if the variable is not set.
 
     Raises:

@@ -16,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from podium.errors import UsageError
-from podium.sqlite_files import SQLiteSchema, default_path
+from podium.sqlite_files import SQLiteSchema, default_store_path
 from podium.workers.base import Worker
 
 STATE = SQLiteSchema(
@@ -44,7 +44,7 @@ def default_state_path(environ: Mapping[str, str] = os.environ) -> Path:
     in the folder of the default file."""
     if "://" in environ.get("PODIUM_STORE", ""):
         environ = {name: value for name, value in environ.items() if name != "PODIUM_STORE"}
-    return default_path(environ).with_name("state.sqlite")
+    return default_store_path(environ).with_name("state.sqlite")
 
 
 @dataclass(frozen=True, slots=True)

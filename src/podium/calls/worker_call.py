@@ -188,9 +188,9 @@ class WorkerCall:
 
     def _try_or_hedge(self) -> Coroutine[Any, Any, Reply]:
         slow_s = self._channel.slow_s
-        return self._try() if slow_s is None else self._hedged(slow_s)
+        return self._try() if slow_s is None else self._try_with_hedge(slow_s)
 
-    async def _hedged(self, slow_s: float) -> Reply:
+    async def _try_with_hedge(self, slow_s: float) -> Reply:
         """Make one try, and a second try at the same time once the first is slow. The first answer counts."""
         begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         first = asyncio.create_task(self._try(begun=begun))
@@ -201,7 +201,7 @@ class WorkerCall:
             done, _ = await asyncio.wait(tries, timeout=slow_s)
             if not done:
                 tries.append(asyncio.create_task(self._hedge(first)))
-            winner = await _first(tries)
+            winner = await _first_answered(tries)
             return winner.result()
         finally:
             for task in tries:
@@ -236,7 +236,7 @@ class WorkerCall:
         reservation, lock = (self._reserve_hedge(), None) if hedge else await self._reserve()
         self._calls_to_reserve, receipt = 0, Receipt()
         try:
-            permit, probe = await self._pass()
+            permit, probe = await self._wait_for_permit()
             try:
                 if begun is not None:
                     begun.set_result(None)
@@ -334,7 +334,7 @@ class WorkerCall:
             calls=self._calls_to_reserve,
         )
 
-    async def _pass(self) -> tuple[Permit, bool]:
+    async def _wait_for_permit(self) -> tuple[Permit, bool]:
         """Wait until the breaker and the rate limiter let a try pass."""
         channel = self._channel
         while True:
@@ -375,7 +375,7 @@ class WorkerCall:
         )
 
 
-async def _first(tries: Collection[asyncio.Task[Reply]]) -> asyncio.Task[Reply]:
+async def _first_answered(tries: Collection[asyncio.Task[Reply]]) -> asyncio.Task[Reply]:
     """The first try that is answered. If no try is, the error of the first failed try is raised."""
     failure: WorkerError | None = None
     pending = set(tries)

@@ -56,14 +56,14 @@ def draw_trace(trace: Trace, *, full: bool = False) -> RenderableType:
         Text.assemble(("Question  ", "bold"), printable(trace.question.text).strip()),
         Text(_totals(trace), style="dim"),
     ]
-    if recorded := _recorded(trace):
+    if recorded := _count_recorded(trace):
         parts.append(
             Text(
                 f"Recorded: {counted(recorded, 'response')}, given to the bare question beforehand.", "yellow"
             )
         )
     if trace.outcome is not None:
-        parts.append(_judged(trace.outcome))
+        parts.append(_draw_outcome(trace.outcome))
     for number, round_ in enumerate(trace.rounds):
         parts += [Text(), _draw_round(number, round_, trace, full)]
     return Group(*parts)
@@ -80,14 +80,14 @@ def draw_workflow(workflow: Workflow, pool: Sequence[Profile], notes: Sequence[s
         if position not in needed:
             label.append("  skipped", _COLOURS["skipped"])
         label.append(f"\n{shorten(step.subtask, _SUBTASK)}")
-        label.append(f"\n{_sees(workflow.reads(position), step.access.previous)}", "dim")
+        label.append(f"\n{_describe_input(workflow.reads(position), step.access.previous)}", "dim")
         if notes:
             label.append(f"\n{notes[position]}", "dim")
         tree.add(label)
     return tree
 
 
-def _judged(outcome: Outcome) -> Text:
+def _draw_outcome(outcome: Outcome) -> Text:
     """What a user said about the answer."""
     line = Text("Outcome   ", "bold")
     if outcome.right is not None:
@@ -96,7 +96,7 @@ def _judged(outcome: Outcome) -> Text:
     return line.append(printable(outcome.note))
 
 
-def _recorded(trace: Trace) -> int:
+def _count_recorded(trace: Trace) -> int:
     """Steps whose responses were recorded ones to the bare question."""
     return sum(span.recorded is not None and not names_conditioned(span.recorded) for span in trace.spans)
 
@@ -137,10 +137,10 @@ def _draw_round(number: int, round_: RoundTrace, trace: Trace, full: bool) -> Re
     for rejected in round_.plan.rejected:
         tree.add(_draw_rejected(rejected, full))
     if full and round_.plan.reasoning:
-        tree.add(_thought(round_.plan.reasoning))
+        tree.add(_draw_thought(round_.plan.reasoning))
     only_planned = round_.workflow is not None and not round_.spans
     if full or only_planned or round_.error is not None:
-        tree.add(Text(_cut(round_.plan.text, _PLAN, full), "dim"))
+        tree.add(Text(_cut_unless_full(round_.plan.text, _PLAN, full), "dim"))
     if round_.error is not None:
         tree.add(Text(printable(str(round_.error)), "red"))
     if round_.plan.reason is not None:
@@ -160,13 +160,13 @@ def _draw_rejected(rejected: Plan, full: bool) -> RenderableType:
     label = Text.assemble(("Rejected plan", "bold yellow"))
     cost = priced(rejected.spent.cost_usd, rejected.spent.unpriced)
     label.append(f"  {counted(rejected.spent.usage.tokens, 'token')}, {cost}", "dim")
-    label.append(f"\n{_cut(rejected.text, _PLAN, full)}", "dim")
+    label.append(f"\n{_cut_unless_full(rejected.text, _PLAN, full)}", "dim")
     if full and rejected.reasoning:
-        label.append("\n").append(_thought(rejected.reasoning))
+        label.append("\n").append(_draw_thought(rejected.reasoning))
     return label.append(f"\n{printable(str(rejected.decision))}", "red")
 
 
-def _thought(reasoning: str) -> Text:
+def _draw_thought(reasoning: str) -> Text:
     return Text.assemble(("thought: ", "dim bold"), (printable(reasoning).strip(), "dim italic"))
 
 
@@ -176,9 +176,9 @@ def _draw_span(span: Span, previous: int, full: bool) -> RenderableType:
         label.append(f"  {span.status}", _COLOURS[span.status])
     if span.answered_by not in (None, span.worker):
         label.append(f"  answered by {printable(span.answered_by or '')}", "yellow")
-    label.append(f"\n{_cut(span.subtask, _SUBTASK, full)}")
+    label.append(f"\n{_cut_unless_full(span.subtask, _SUBTASK, full)}")
     limit = "" if span.max_tokens is None else f", may write {counted(span.max_tokens, 'token')}"
-    label.append(f"\n{_sees(span.reads, previous)}{limit}", "dim")
+    label.append(f"\n{_describe_input(span.reads, previous)}{limit}", "dim")
     if full:
         for message in span.messages:
             label.append(f"\n{message.role}: ", "dim bold").append(printable(message.content), "dim")
@@ -186,26 +186,28 @@ def _draw_span(span: Span, previous: int, full: bool) -> RenderableType:
             sent = json.dumps(span.reply.parameters, ensure_ascii=False)
             label.append("\nparameters: ", "dim bold").append(printable(sent), "dim")
         if span.reply is not None and span.reply.reasoning:
-            label.append("\n").append(_thought(span.reply.reasoning))
+            label.append("\n").append(_draw_thought(span.reply.reasoning))
     if span.response is not None:
-        label.append("\n→ ", _COLOURS["done"]).append(_cut(span.response, _RESPONSE, full), "cyan")
+        label.append("\n→ ", _COLOURS["done"]).append(
+            _cut_unless_full(span.response, _RESPONSE, full), "cyan"
+        )
     if span.error is not None:
         label.append(f"\n{printable(span.error)}", _COLOURS[span.status])
     if span.called:
-        label.append(f"\n{_spent(span)}", "dim")
+        label.append(f"\n{_describe_spent(span)}", "dim")
     if span.nested is not None:
         label.append(f"\nled by {printable(span.nested.planner)}:", "dim")
-        for line in _team(span.nested, "  "):
+        for line in _team_lines(span.nested, "  "):
             label.append(f"\n{line}", "dim")
     return label
 
 
-def _team(trace: Trace, indent: str) -> Iterator[str]:
+def _team_lines(trace: Trace, indent: str) -> Iterator[str]:
     """A line for each step of a team's trace. The steps of a team within it follow under its line."""
     for number, round_ in enumerate(trace.rounds):
         before = f"round {number + 1}, " if len(trace.rounds) > 1 else ""
         for span in round_.spans:
-            did = _spent(span) if span.called else span.status
+            did = _describe_spent(span) if span.called else span.status
             failed = f", {span.status}" if span.called and span.status != "done" else ""
             instead = (
                 f", answered by {printable(span.answered_by)}"
@@ -214,10 +216,10 @@ def _team(trace: Trace, indent: str) -> Iterator[str]:
             )
             yield f"{indent}{before}{span.position} {printable(span.worker)}: {did}{instead}{failed}"
             if span.nested is not None:
-                yield from _team(span.nested, f"{indent}  ")
+                yield from _team_lines(span.nested, f"{indent}  ")
 
 
-def _spent(span: Span) -> str:
+def _describe_spent(span: Span) -> str:
     if span.cached:
         once = f"{dollars(span.spent.saved_usd)} and {seconds(span.seconds)} when it was made"
         return f"{counted(span.usage.tokens, 'token')}, out of the cache ({once})"
@@ -232,7 +234,7 @@ def _spent(span: Span) -> str:
 
 def _attempts(attempts: Sequence[Attempt]) -> str:
     """How many tries there were, if there was more than one, and how those ended that failed."""
-    kinds = ", ".join(a.error_kind for a in attempts if a.error_kind)
+    kinds = ", ".join(attempt.error_kind for attempt in attempts if attempt.error_kind)
     return f", {len(attempts)} attempts ({kinds})" if kinds and len(attempts) > 1 else ""
 
 
@@ -242,7 +244,7 @@ def _time(span: Span) -> str:
     return seconds(span.seconds)
 
 
-def _sees(reads: Sequence[int], previous: int) -> str:
+def _describe_input(reads: Sequence[int], previous: int) -> str:
     seen = []
     if reads:
         steps = ", ".join(map(str, reads))
@@ -252,5 +254,5 @@ def _sees(reads: Sequence[int], previous: int) -> str:
     return f"sees the question{' and ' + ' and '.join(seen) if seen else ' alone'}"
 
 
-def _cut(text: str, limit: int, full: bool) -> str:
+def _cut_unless_full(text: str, limit: int, full: bool) -> str:
     return printable(text).strip() if full else shorten(text, limit)

@@ -69,10 +69,10 @@ def compare_planners(
         _refuse_options(file, team, {"untrained": untrained, "seed": seed or None})
         if run is None:
             raise UsageError("A suite needs --run FOLDER, in which it keeps its answers and its report.")
-        return _of_file(Path(file), overrides, team, SuiteRunner(run, declare, json, markdown))
+        return _compare_suite(Path(file), overrides, team, SuiteRunner(run, declare, json, markdown))
     runner = SuiteRunner(run or Path("eval"), declare, json, markdown)
     team_file = _team_to_compare(team, keys, run)
-    return _of_team(team_file, runner, untrained=untrained, seed=seed)
+    return _compare_team(team_file, runner, untrained=untrained, seed=seed)
 
 
 # --- a suite's file ----------------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ def _refuse_options(file: str, options: EvalOptions, others: dict[str, object]) 
         raise UsageError(f"The file of a suite takes the place of --{option}; set it in {file}.")
 
 
-def _of_file(file: Path, overrides: Sequence[str], calls: EvalOptions, runner: SuiteRunner) -> int:
+def _compare_suite(file: Path, overrides: Sequence[str], calls: EvalOptions, runner: SuiteRunner) -> int:
     settings = load(file, SuiteSettings, overrides)
     # A key of its own keeps it apart from the configuration of a training.
     configuration = {"suite": settings.model_dump(mode="json")}
@@ -116,7 +116,7 @@ def _of_file(file: Path, overrides: Sequence[str], calls: EvalOptions, runner: S
 # --- a team ------------------------------------------------------------------------------------------------
 
 
-def _of_team(file: TeamFile, runner: SuiteRunner, *, untrained: str | None, seed: int) -> int:
+def _compare_team(file: TeamFile, runner: SuiteRunner, *, untrained: str | None, seed: int) -> int:
     team = file.read()
     if team.eval.tasks is not None:
         check_size(team.eval.questions, team.eval.tasks)
@@ -163,11 +163,11 @@ def _team_to_compare(options: EvalOptions, keys: Sequence[str], run: Path | None
         if "eval.tasks" not in keys_given and "tasks" in had:
             tasks = str(had["tasks"])
             is_file = tasks.endswith(".toml") or is_table(Path(tasks))
-            _check(run, tasks, there=not is_file or Path(tasks).is_file())
+            _check_found(run, tasks, there=not is_file or Path(tasks).is_file())
             options = replace(options, tasks=tasks)
         if "pool" not in keys_given and options.team is None and "pool" in had:
             pool = str(had["pool"])
-            _check(run, pool, there=pool_file(pool).is_file())
+            _check_found(run, pool, there=pool_file(pool).is_file())
             options = replace(options, pool=pool)
     named = keys_given & {"plan.planner", *(f"conductor.{key}" for key in SOURCES)}
     if not named and (run / "policy").is_dir():
@@ -175,7 +175,7 @@ def _team_to_compare(options: EvalOptions, keys: Sequence[str], run: Path | None
     return find_team(options, keys)
 
 
-def _check(run: Path, name: str, *, there: bool) -> None:
+def _check_found(run: Path, name: str, *, there: bool) -> None:
     if not there:
         raise UsageError(
             f"{run} was trained on {name}, which cannot be found from this folder; run the command in the folder of "

@@ -73,14 +73,14 @@ def init(
         json: Print what was found, proposed and checked as one line of JSON, and ask you nothing.
     """
     refuse_existing([output], "move {them} away", option="--output")
-    servers = _look(url or (), yes=yes, json=json)
-    if not servers.models:
+    found = _find_models(url or (), yes=yes, json=json)
+    if not found.models:
         if json:
-            print(json_.dumps(_document(servers, None, output, ())))
-        print(f"podium: {printable(_nothing(servers))}", file=sys.stderr)
+            print(json_.dumps(_document(found, None, output, ())))
+        print(f"podium: {printable(_nothing_found(found))}", file=sys.stderr)
         return 1
     proposal = propose(
-        servers.models, isolates=asyncio.run(_isolates()), preferred=servers.models_of_named_servers
+        found.models, isolates=asyncio.run(_isolates()), preferred=found.models_of_named_servers
     )
     with parent_folder(output):
         _write(output, proposal)
@@ -91,7 +91,7 @@ def init(
                 output.unlink()
                 raise
     if not json:
-        _print_written(output, proposal, servers)
+        _print_written(output, proposal, found)
     findings: Sequence[CheckResult] = ()
     pays = "Check the workers now? Each answers one small question, for a fraction of a cent."
     if not proposal.is_paid or yes or (not json and confirm(pays)):
@@ -100,14 +100,14 @@ def init(
         ):
             findings = asyncio.run(check_pool(TeamFile(str(output)).read(), _CHECK_S))
     if json:
-        print(json_.dumps(_document(servers, proposal, output, findings)))
+        print(json_.dumps(_document(found, proposal, output, findings)))
     else:
-        _print_end(output, proposal, findings, free_port(servers.servers))
+        _print_end(output, proposal, findings, free_port(found.servers))
     return 0 if all(finding.answered for finding in findings) else 1
 
 
-def _look(urls: Sequence[str], *, yes: bool, json: bool) -> _Found:
-    """All that is here, printed as it is found unless the output is JSON."""
+def _find_models(urls: Sequence[str], *, yes: bool, json: bool) -> _Found:
+    """All models that are here, printed as they are found unless the output is JSON."""
     servers = asyncio.run(find_servers(urls))
     if not json:
         _print_servers(servers)
@@ -143,8 +143,8 @@ def _write(output: Path, proposal: Proposal) -> None:
         raise UsageError(f"{output} cannot be written: {error.strerror}; name another --output.") from None
 
 
-def _nothing(servers: _Found) -> str:
-    unused = [key.env for key in servers.keys if not servers.providers]
+def _nothing_found(found: _Found) -> str:
+    unused = [key.env for key in found.keys if not found.providers]
     if unused:
         return (
             f"No server with a model that chats answers on this machine. {', '.join(unused)} "
@@ -157,12 +157,12 @@ def _nothing(servers: _Found) -> str:
 
 
 def _document(
-    servers: _Found, proposal: Proposal | None, output: Path, findings: Sequence[CheckResult]
+    found: _Found, proposal: Proposal | None, output: Path, findings: Sequence[CheckResult]
 ) -> dict[str, Any]:
     return {
-        "servers": [_server_document(server) for server in servers.servers],
-        "providers": [_server_document(server) for server in servers.providers],
-        "keys": [{"provider": key.provider.name, "env": key.env} for key in servers.keys],
+        "servers": [_server_document(server) for server in found.servers],
+        "providers": [_server_document(server) for server in found.providers],
+        "keys": [{"provider": key.provider.name, "env": key.env} for key in found.keys],
         "proposal": None if proposal is None else proposal.tables,
         "paid": proposal is not None and proposal.is_paid,
         "notes": [] if proposal is None else proposal.notes,
@@ -185,7 +185,7 @@ def _print_servers(servers: Sequence[FoundServer]) -> None:
     for server in servers:
         if server in silent:
             continue
-        models = [_described(model) for model in server.models[:_SHOWN]]
+        models = [_describe_model(model) for model in server.models[:_SHOWN]]
         if (unshown := len(server.models) - _SHOWN) > 0:
             models.append(f"{unshown} more")
         line = Text.assemble((f"{server.kind} ", "bold"), f"at {printable(server.url)}: ")
@@ -200,7 +200,7 @@ def _print_servers(servers: Sequence[FoundServer]) -> None:
         console.print(Text(f"Nothing answers at {asked}.", "dim"), soft_wrap=True)
 
 
-def _described(model: FoundModel) -> str:
+def _describe_model(model: FoundModel) -> str:
     facts = [] if model.parameters is None else [f"{size(model.parameters)} parameters"]
     if model.context_tokens is not None:
         largest = model.largest_context or 0
@@ -209,7 +209,7 @@ def _described(model: FoundModel) -> str:
     return f"{model.id} ({', '.join(facts)})" if facts else model.id
 
 
-def _print_written(output: Path, proposal: Proposal, servers: _Found) -> None:
+def _print_written(output: Path, proposal: Proposal, found: _Found) -> None:
     console = open_console()
     workers = ", ".join((*proposal.names, *proposal.tools))
     lines = [f"\nWrote {output}: {proposal.conductor} conducts; the workers are {workers}."]
@@ -217,8 +217,8 @@ def _print_written(output: Path, proposal: Proposal, servers: _Found) -> None:
         others = ", ".join(model.id for model in proposal.left_out[:_SHOWN])
         lines.append(f"{counted(len(proposal.left_out), 'weaker model')} left out: {others}.")
     lines += proposal.notes
-    if servers.keys and not servers.providers:
-        unused = ", ".join(key.env for key in servers.keys)
+    if found.keys and not found.providers:
+        unused = ", ".join(key.env for key in found.keys)
         lines.append(f"Keys that were found and not used, since their models cost money: {unused}.")
     for line in lines:
         print_sentence(console, line)

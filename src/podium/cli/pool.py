@@ -40,7 +40,7 @@ from podium.workers.spend_limit import SpendLimit
 
 
 @dataclass(frozen=True, slots=True)
-class _Listed:
+class _WorkerStatus:
     """One worker, with its cooldown and its past calls."""
 
     worker: Worker
@@ -61,11 +61,11 @@ def list_workers(
     Args:
         json: Print a JSON array.
     """
-    listed = _look(open_pool(find_team(team, keys).read(), ready=False), store)
+    workers = _read_status(open_pool(find_team(team, keys).read(), ready=False), store)
     if json:
-        print(json_.dumps([_as_json(worker) for worker in listed]))
+        print(json_.dumps([_as_json(worker) for worker in workers]))
     else:
-        _print_listed(listed, with_past=store is not None)
+        _print_workers(workers, with_past=store is not None)
     return 0
 
 
@@ -153,33 +153,35 @@ async def _check_conductor(
             )
 
 
-def _look(pool: Pool, store: Path | None) -> list[_Listed]:
+def _read_status(pool: Pool, store: Path | None) -> list[_WorkerStatus]:
     past: dict[str, WorkerHistory] = {}
     if store is not None:
         with open_trace_store(store, create=False) as traces:
             past = worker_histories(traces.iterate())
     cooldowns = CooldownFile()
     try:
-        return [_Listed(worker, cooldowns.get(worker), past.get(worker.profile.name)) for worker in pool]
+        return [
+            _WorkerStatus(worker, cooldowns.get(worker), past.get(worker.profile.name)) for worker in pool
+        ]
     finally:
         cooldowns.close()
 
 
-def _as_json(listed: _Listed) -> dict[str, object]:
-    worker = listed.worker
+def _as_json(status: _WorkerStatus) -> dict[str, object]:
+    worker = status.worker
     return worker.profile.model_dump(mode="json") | {
         "unready": worker.reason if isinstance(worker, UnreadyWorker) else None,
-        "cooldown": asdict(listed.cooldown) if listed.cooldown else None,
-        "past": asdict(listed.past) if listed.past else None,
+        "cooldown": asdict(status.cooldown) if status.cooldown else None,
+        "past": asdict(status.past) if status.past else None,
     }
 
 
-def _print_listed(listed: Sequence[_Listed], *, with_past: bool) -> None:
+def _print_workers(workers: Sequence[_WorkerStatus], *, with_past: bool) -> None:
     table = plain_table(
         "worker", ">$ in / out", ">time", *([">calls", ">failed", ">median"] if with_past else [])
     )
     table.add_column("profile", ratio=1)
-    for number, row in enumerate(listed):
+    for number, row in enumerate(workers):
         profile = row.worker.profile
         cells = [
             f"{number} {printable(profile.name)}",
@@ -192,12 +194,12 @@ def _print_listed(listed: Sequence[_Listed], *, with_past: bool) -> None:
         table.add_row(*map(Text, (*cells, " ".join(printable(profile.description).split()))))
     console = open_console()
     console.print(table)
-    for row in listed:
+    for row in workers:
         if isinstance(row.worker, UnreadyWorker):
             _note(console, row.worker.profile.name, f"not ready: {row.worker.reason}", "yellow")
         if row.cooldown:
             _note(console, row.worker.profile.name, _describe_cooldown(row.cooldown, time.time()), "yellow")
-    console.print(Text(f"\n{counted(len(listed), 'worker')}; prices in dollars per million tokens", "dim"))
+    console.print(Text(f"\n{counted(len(workers), 'worker')}; prices in dollars per million tokens", "dim"))
 
 
 def _describe_cooldown(cooldown: WorkerCooldown, now: float) -> str:

@@ -84,7 +84,7 @@ class Proposal:
         assumed = [name for name, model in zip(self.names, self.models, strict=True) if model.assumed]
         if assumed:
             notes.append(
-                f"{_listed(assumed)} {'are' if len(assumed) > 1 else 'is'} not loaded, so the context is what the "
+                f"{_join_names(assumed)} {'are' if len(assumed) > 1 else 'is'} not loaded, so the context is what the "
                 "server gives by default; run podium init --output another.toml when it is loaded, or set it at the "
                 "server."
             )
@@ -176,5 +176,5 @@ def _names(models: Sequence[FoundModel], taken: Sequence[str]) -> tuple[str, ...
     return tuple(names)
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

@@ -64,11 +64,11 @@ def score_server(
     key = _key(key_env)
     in_time = True
 
-    def cut() -> None:
+    def note_cut() -> None:
         nonlocal in_time
         in_time = False
 
-    async def life() -> bool:
+    async def open_and_serve() -> bool:
         async with AsyncExitStack() as opened:
             pool = open_pool(settings.pool)
             opened.push_async_callback(pool.close)
@@ -78,7 +78,7 @@ def score_server(
             traces = opened.enter_context(TraceStore(run / TRACES))
             session = ScoringSession(settings, tasks, pool, dispatcher, keep=traces.add)
             async with serve_session(
-                session, host=host, port=port, key=key, flush=traces.flush, drain_s=drain, on_cut=cut
+                session, host=host, port=port, key=key, flush=traces.flush, drain_s=drain, on_cut=note_cut
             ) as url:
                 needs = "no key is needed on this machine" if key is None else "a key is needed"
                 print(
@@ -90,7 +90,7 @@ def score_server(
                 await _wait_for_signal()
         return in_time
 
-    if not run_event_loop(life()):
+    if not run_event_loop(open_and_serve()):
         print(
             "podium: Some rollouts did not end in time; a client that requests them again starts them anew.",
             file=sys.stderr,

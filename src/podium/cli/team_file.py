@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from podium.cli.found_files import FILE, FoundFiles, read_regular
 from podium.cli.printable import printable
 from podium.cli.team_options import TeamOptions
-from podium.config import SettingsSource, overrides_of
+from podium.config import SettingsSource, to_overrides
 from podium.errors import ConfigError, UsageError
 from podium.team.team_file import TeamFile, check_tables, named_store, read_tables, smaller_day_limit
 
@@ -131,7 +131,7 @@ class FoundTeam:
             limits = {key: value for key, value in self.settings_by_key.items() if key in _LIMITS}
             if "budget.day_usd" in limits:
                 limits["budget.day_usd"] = smaller_day_limit(limits["budget.day_usd"])
-            return TeamFile(None, (*overrides_of(limits), *overrides))
+            return TeamFile(None, (*to_overrides(limits), *overrides))
         raise UsageError(
             f"{self.standing()} It {_listed((f'sets {keys}', *self.files.acts), 4)}. "
             f"`podium trust ./{FILE}` shows all of it and asks; --no-team works without it."

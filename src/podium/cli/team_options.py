@@ -101,10 +101,10 @@ class TeamOptions:
 
     def overrides(self) -> tuple[str, ...]:
         """The short options as `key=value`."""
-        from podium.config import overrides_of  # noqa: PLC0415 - loads pydantic, which help does not need
+        from podium.config import to_overrides  # noqa: PLC0415 - loads pydantic, which help does not need
 
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return overrides_of({SPELLINGS[name]: value for name, value in values.items() if name in SPELLINGS})
+        return to_overrides({SPELLINGS[name]: value for name, value in values.items() if name in SPELLINGS})
 
 
 @Parameter(name="*", group="Team")

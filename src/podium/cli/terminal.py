@@ -16,7 +16,7 @@ from rich.table import Table
 
 from podium.cli.printable import printable
 from podium.errors import UsageError
-from podium.sqlite_files import default_path
+from podium.sqlite_files import default_store_path
 from podium.store import TraceStore
 from podium.types import Question
 
@@ -80,4 +80,4 @@ def read_question(text: str) -> Question:
 
 def open_trace_store(path: Path | None, *, create: bool) -> TraceStore:
     """The store of traces at `path`, or at its default path."""
-    return TraceStore(path or default_path(), create=create)
+    return TraceStore(path or default_store_path(), create=create)

@@ -22,7 +22,7 @@ from podium.cli.printable import counted, dollars, priced, print_columns, printa
 from podium.cli.terminal import json_output, open_console, open_trace_store
 from podium.errors import UsageError
 from podium.files import named_file
-from podium.sqlite_files import HEADER, default_path
+from podium.sqlite_files import HEADER, default_store_path
 from podium.store import TraceStore
 from podium.store.query import OutcomeFilter, TraceFilters, TraceSummary
 from podium.trace import Outcome, TraceStatus
@@ -57,7 +57,7 @@ def list_traces(
         raise UsageError(f"--limit {limit}: give at least 1.")
     after = _moment(since)
     store = _named_store(store)
-    path = store or default_path()
+    path = store or default_store_path()
     summaries: tuple[TraceSummary, ...] = ()
     if store is not None or path.exists():
         with open_trace_store(store, create=False) as traces:
@@ -66,7 +66,9 @@ def list_traces(
             )
             _tell_damaged(traces)
     if json:
-        print(json_.dumps([asdict(s) | {"started": s.started.isoformat()} for s in summaries]))
+        print(
+            json_.dumps([asdict(summary) | {"started": summary.started.isoformat()} for summary in summaries])
+        )
     elif summaries:
         _print(summaries)
     else:
@@ -103,7 +105,7 @@ def show(
         console = open_console()
         print_trace(trace, console, full=full)
         console.print()
-        console.print(_explanation(explain_answer(trace), full=full))
+        console.print(_draw_explanation(explain_answer(trace), full=full))
     return 0
 
 
@@ -247,24 +249,27 @@ def _print(summaries: Sequence[TraceSummary]) -> None:
     print_columns(rows)
 
 
-def _explanation(explanation: Explanation, *, full: bool = False) -> RenderableType:
+def _draw_explanation(explanation: Explanation, *, full: bool = False) -> RenderableType:
     """Why a question got its answer. Every figure stands with its source; what the trace cannot tell is left out."""
     parts: list[RenderableType] = [Text("Why this answer", "bold")]
     if explanation.reason is not None:
         reason = printable(explanation.reason) if full else shorten(explanation.reason, _REASON)
         parts.append(Text.assemble(("The planner wrote: ", "dim"), reason))
     if explanation.ratings:
-        parts.append(_ratings(explanation))
+        parts.append(_draw_ratings(explanation))
     if explanation.single is not None:
         known = explanation.cost_usd or not explanation.unpriced
         cost = priced(explanation.cost_usd, explanation.unpriced) if known else "an unknown amount"
-        parts += [Text(f"The team cost {cost}, planning included."), *_alone("Alone", explanation.single)]
+        parts += [
+            Text(f"The team cost {cost}, planning included."),
+            *_draw_single("Alone", explanation.single),
+        ]
     if explanation.runner_up is not None:
-        parts += _alone("Next", explanation.runner_up)
+        parts += _draw_single("Next", explanation.runner_up)
     return Group(*parts) if len(parts) > 1 else Group()
 
 
-def _ratings(explanation: Explanation) -> RenderableType:
+def _draw_ratings(explanation: Explanation) -> RenderableType:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for heading in ("rated worker", "right", "an answer", "measured questions of this kind"):
         table.add_column(heading)
@@ -278,7 +283,7 @@ def _ratings(explanation: Explanation) -> RenderableType:
     return table
 
 
-def _alone(title: str, single: SingleWorker) -> list[RenderableType]:
+def _draw_single(title: str, single: SingleWorker) -> list[RenderableType]:
     lines: list[RenderableType] = [
         Text.assemble((f"{title}: {printable(single.worker)}. ", "bold"), single.choice)
     ]

@@ -5,7 +5,7 @@ line or the override, the key, the value, and what to do. Values of keys that lo
 """
 
 from podium.config.explain import closest_name, suggestion
-from podium.config.source import MAX_NUMBER, Settings, SettingsSource, build, load, overrides_of, read_file
+from podium.config.source import MAX_NUMBER, Settings, SettingsSource, build, load, read_file, to_overrides
 
 __all__ = [
     "MAX_NUMBER",
@@ -14,7 +14,7 @@ __all__ = [
     "build",
     "closest_name",
     "load",
-    "overrides_of",
     "read_file",
     "suggestion",
+    "to_overrides",
 ]

@@ -91,7 +91,7 @@ def override(tables: dict[str, Any], text: str, source: str) -> AppliedOverride:
 
 def _item(items: list[Any], parts: list[str], text: str, key: str, source: str) -> tuple[int, int]:
     """The index of the item that `parts` begin with, and how many of the parts its name takes."""
-    names = [item_name(items, i) for i in range(len(items))]
+    names = [item_name(items, index) for index in range(len(items))]
     underscored = [name.replace("-", "_") for name in names]  # Inspect changes the keys of -M in this way.
     for known in (names, underscored):
         for taken in range(len(parts), 0, -1):  # a name may contain dots, as in gpt-4.1
@@ -231,7 +231,7 @@ def build(
     return SettingsSource.of(data, overrides, source).into(model)
 
 
-def overrides_of(keys: Mapping[str, Any]) -> tuple[str, ...]:
+def to_overrides(keys: Mapping[str, Any]) -> tuple[str, ...]:
     """Keys as overrides of the form `key=value`. The outer keys may be dotted. What is None is left out."""
     return tuple(text for key, value in keys.items() for text in _overrides(key, _plain(value)))
 

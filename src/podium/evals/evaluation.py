@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count, zip_longest
 
-from podium.calls.model_host import model_of
+from podium.calls.model_host import model_key
 from podium.errors import UsageError, flatten_group
 from podium.evals.stats import Interval, accuracy_interval
 from podium.planner import Learner
@@ -345,9 +345,9 @@ async def evaluate_in_turns(jobs: Sequence[EvaluationJob], *, concurrency: int) 
             worker = job.runner.pool.named(planner.worker)
             if worker.limits.host is not None:
                 models = models_of_host[worker.limits.host]
-                if model_of(worker) not in models:
-                    models.append(model_of(worker))
-                turn = models.index(model_of(worker)) // worker.limits.loaded_at_once
+                if model_key(worker) not in models:
+                    models.append(model_key(worker))
+                turn = models.index(model_key(worker)) // worker.limits.loaded_at_once
         turns[turn].append(job)
     for turn in sorted(turns):
         await evaluate_together(turns[turn], concurrency=concurrency)

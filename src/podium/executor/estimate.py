@@ -13,7 +13,7 @@ from statistics import quantiles
 from types import MappingProxyType
 from typing import Any, Self
 
-from podium.calls.model_host import model_of
+from podium.calls.model_host import model_key
 from podium.calls.worker_call import first_reservation
 from podium.executor.early_stopping import answering_steps
 from podium.executor.step_input import StepInput, build_messages
@@ -238,7 +238,7 @@ def _loads(workers: Mapping[int, Worker]) -> set[int]:
     loads = set()
     for position, worker in workers.items():
         if worker.limits.host is not None:
-            models, model = loaded.setdefault(worker.limits.host, []), model_of(worker)
+            models, model = loaded.setdefault(worker.limits.host, []), model_key(worker)
             if model in models:
                 models.remove(model)
             else:

@@ -16,7 +16,7 @@ from inspect_ai.model import ChatMessage, GenerateConfig, ModelAPI, ModelOutput,
 from inspect_ai.tool import ToolChoice, ToolInfo
 from rich.markup import escape
 
-from podium.config import overrides_of
+from podium.config import to_overrides
 from podium.errors import QuestionFailedError, UsageError
 from podium.planners import baseline_syntaxes
 from podium.tasks.sets.inspect_samples import to_question
@@ -106,10 +106,10 @@ def read_settings(name: str, settings: Mapping[str, Any]) -> TeamSettings:
     """
     planners = {form.partition(":")[0] for form in ("conductor", *baseline_syntaxes())}
     if name.partition(":")[0] in planners:
-        return TeamFile(None, overrides_of({"plan.planner": name, **settings})).read()
+        return TeamFile(None, to_overrides({"plan.planner": name, **settings})).read()
     if "pool" in settings:
-        return TeamFile(None, overrides_of(settings)).read()
-    return TeamFile(name, overrides_of(settings)).read()
+        return TeamFile(None, to_overrides(settings)).read()
+    return TeamFile(name, to_overrides(settings)).read()
 
 
 def _refuse(tools: list[ToolInfo], config: GenerateConfig) -> None:

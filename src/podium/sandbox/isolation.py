@@ -114,7 +114,7 @@ class Bubblewrap(Isolation):
         Args:
             tool: path of `bwrap`, 0.8 or later.
         """
-        self._command = [tool, *_namespaces(), *_files(), "--chdir", str(_TEMPORARY)]
+        self._command = [tool, *_namespace_options(), *_file_options(), "--chdir", str(_TEMPORARY)]
         self._filter = seccomp.build_filter()
         self._users: SandboxUsers | None = None
 
@@ -140,7 +140,7 @@ class Bubblewrap(Isolation):
             options = ["--userns", str(self._users.descriptor), *_CAPABILITIES]
         with ExitStack() as ours:
             if self._filter is not None:
-                filter_pipe = ours.enter_context(_pipe_of(self._filter))
+                filter_pipe = ours.enter_context(_open_pipe(self._filter))
                 options, passed = [*options, "--seccomp", str(filter_pipe)], [*passed, filter_pipe]
             command = [*self._command, *options, "--", *interpreter.command(user)]
             return InterpreterProcess(command, interpreter.environment(_INSIDE, _TEMPORARY), passed)
@@ -151,7 +151,7 @@ class Bubblewrap(Isolation):
         return interpreter.processes_of_user()
 
 
-def _namespaces() -> list[str]:
+def _namespace_options() -> list[str]:
     options = [f"--unshare-{kind}" for kind in ("pid", "ipc", "net", "uts", "cgroup-try")]
     return [
         *options,
@@ -165,7 +165,7 @@ def _namespaces() -> list[str]:
     ]
 
 
-def _files() -> list[str]:
+def _file_options() -> list[str]:
     options: list[str] = []
     for path in filter(os.path.lexists, _SYSTEM):
         options += (
@@ -183,12 +183,12 @@ def _files() -> list[str]:
         options += ["--perms", "1777", "--size", str(_DISK_BYTES), "--tmpfs", writable]
     # Last: the new /tmp would hide folders that lie in the old one.
     for folder in interpreter.folders():
-        options += _bound(folder, folder)
-    options += _bound(interpreter.ROOT / interpreter.PACKAGE, _INSIDE / interpreter.PACKAGE)
+        options += _bind_options(folder, folder)
+    options += _bind_options(interpreter.ROOT / interpreter.PACKAGE, _INSIDE / interpreter.PACKAGE)
     return [*options, "--remount-ro", "/dev", "--remount-ro", "/"]
 
 
-def _bound(outside: Path, inside: Path) -> list[str]:
+def _bind_options(outside: Path, inside: Path) -> list[str]:
     """Options that mount a folder read-only, with parents that every user of the sandbox may enter."""
     options: list[str] = []
     for parent in list(reversed(inside.parents))[1:]:
@@ -197,7 +197,7 @@ def _bound(outside: Path, inside: Path) -> list[str]:
 
 
 @contextmanager
-def _pipe_of(data: bytes) -> Iterator[int]:
+def _open_pipe(data: bytes) -> Iterator[int]:
     """A descriptor from which short data can be read once."""
     source, sink = os.pipe()
     try:
@@ -238,7 +238,7 @@ class SandboxUsers:
         try:
             if await holder.read(2) != b"0\n":
                 raise OSError("no user namespace can be made")
-            return cls(_mapped(holder.pid))
+            return cls(_open_namespace(holder.pid))
         finally:
             await holder.end()
 
@@ -251,7 +251,7 @@ class SandboxUsers:
         os.close(self.descriptor)
 
 
-def _mapped(pid: int) -> int:
+def _open_namespace(pid: int) -> int:
     """Write the user map of a process's namespace, and open a descriptor of that namespace."""
     for kind in ("uid_map", "gid_map"):
         Path(f"/proc/{pid}/{kind}").write_text(_MAP)

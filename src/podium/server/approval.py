@@ -79,7 +79,7 @@ class WaitingPlans:
             or planned.owner != caller.name
             or datetime.now(UTC) >= expiry(planned)
         ):
-            raise _gone(id_)
+            raise _plan_not_found(id_)
         return planned
 
     async def take(self, planned: Trace) -> None:
@@ -102,7 +102,7 @@ class WaitingPlans:
             taking.add_done_callback(lambda done: self._put_back(planned, done))
             raise
         if not taken:
-            raise _gone(planned.id)
+            raise _plan_not_found(planned.id)
 
     def _put_back(self, planned: Trace, taking: asyncio.Future[bool]) -> None:
         """Let a plan wait again, if `taking` took it."""
@@ -128,7 +128,7 @@ def expiry(planned: Trace) -> datetime:
     return datetime.fromisoformat(planned.started_at) + timedelta(seconds=LIFE_S)
 
 
-def _gone(id_: str) -> APIError:
+def _plan_not_found(id_: str) -> APIError:
     return not_found(
         f"There is no plan {id_[:64]!r} that you may run: it was run, rejected or expired, or never was; ask for "
         "a new one with dry_run.",

@@ -35,13 +35,13 @@ class CallId(NamedTuple):
 
     trace_id: str
     worker: str
-    """Two letters that stand for the worker's name (`_letters`)."""
+    """Two letters that stand for the worker's name (`_worker_letters`)."""
     number: int
 
     @classmethod
     def of(cls, trace_id: str, worker: str, number: int) -> CallId:
         """The id of call `number` that `worker` made in a trace."""
-        return cls(trace_id, _letters(worker), number)
+        return cls(trace_id, _worker_letters(worker), number)
 
     @classmethod
     def parse(cls, id_: str) -> CallId | None:
@@ -53,7 +53,7 @@ class CallId(NamedTuple):
         return f"call_{self.trace_id}{self.worker}{self.number}"
 
 
-def _letters(worker: str) -> str:
+def _worker_letters(worker: str) -> str:
     """Two letters that stand for a worker. Neither is a hexadecimal digit."""
     first, second = sha256(worker.encode()).digest()[:2]
     return _LETTERS[first % len(_LETTERS)] + _LETTERS[second % len(_LETTERS)]
@@ -171,7 +171,9 @@ async def stay_with_worker(request: ChatRequest, service: Service, caller: Calle
         known = [last.answered_by or last.worker]
         past = _worker_messages(last, trace, conversation[start + 1 :]) if answered else None
     else:
-        known = [name for name in service.pool.names if id_ is not None and _letters(name) == id_.worker]
+        known = [
+            name for name in service.pool.names if id_ is not None and _worker_letters(name) == id_.worker
+        ]
     worker = next((name for name in known if _may_continue(name, request, service, caller)), None)
     if worker is None and answered:
         worker = await _default_worker(request, service, caller)
@@ -212,7 +214,7 @@ def _worker_messages(span: Span, trace: Trace, answers: tuple[Message, ...]) -> 
 async def _with_states(request: ChatRequest, service: Service, caller: Caller) -> ChatRequest:
     """The request with the provider state of tool calls whose ids Podium wrote, if the client dropped that state."""
 
-    async def restored(message: Message) -> Message:
+    async def restore(message: Message) -> Message:
         ids = [CallId.parse(call.id) for call in message.tool_calls]
         if message.provider_state is not None or not ids or ids[0] is None:
             return message
@@ -221,8 +223,10 @@ async def _with_states(request: ChatRequest, service: Service, caller: Caller) -
             return message
         return await service.provider_states.restore(message, ids[0].trace_id, numbers, caller)
 
-    history = tuple([await restored(message) for message in request.question.history])
-    messages = None if request.messages is None else tuple([await restored(m) for m in request.messages])
+    history = tuple([await restore(message) for message in request.question.history])
+    messages = (
+        None if request.messages is None else tuple([await restore(message) for message in request.messages])
+    )
     return replace(
         request, question=request.question.model_copy(update={"history": history}), messages=messages
     )

@@ -78,7 +78,7 @@ class HostCheck:
                 f"The address and headers of the request have {size} bytes; this server accepts at most {_MOST_BYTES}.",
                 code="headers_too_large",
             )
-        if host is not None and not self._service.keys.are_needed and not self._known(host):
+        if host is not None and not self._service.keys.are_needed and not self._is_own_host(host):
             return APIError(
                 421,
                 "permission_error",
@@ -86,14 +86,18 @@ class HostCheck:
                 "the address of the page in serve.cors.",
                 code="unknown_host",
             )
-        if origin is not None and scope.get("method") not in SAFE_METHODS and not self._ours(origin, host):
+        if (
+            origin is not None
+            and scope.get("method") not in SAFE_METHODS
+            and not self._is_allowed_origin(origin, host)
+        ):
             return forbidden(
                 f"Pages of {origin[:200].decode('latin-1')} may not call this server unless serve.cors names "
                 "that origin."
             )
         return None
 
-    def _known(self, host: bytes) -> bool:
+    def _is_own_host(self, host: bytes) -> bool:
         """Whether the header is exactly a name or address of this server, with or without a port."""
         match = _HOST.fullmatch(host.decode("latin-1").lower())
         if match is None or int(match["port"] or 0) >= 2**16:
@@ -101,7 +105,7 @@ class HostCheck:
         name = match["address"] or match["name"]
         return name in self._names or is_loopback(name)
 
-    def _ours(self, origin: bytes, host: bytes | None) -> bool:
+    def _is_allowed_origin(self, origin: bytes, host: bytes | None) -> bool:
         """Whether the origin is this server or an allowed one."""
         lowered = origin.lower()
         return lowered in self._origins or (host is not None and lowered.partition(b"://")[2] == host.lower())

@@ -225,25 +225,25 @@ class QuestionLog(EventLog):
         number, dot, read = (after or "").partition(".")
         if not (number + read).isdecimal() or len(number + read) > 18 or not (number + read).isascii():
             return (0, 0) if after == "-1" else (-1, 0)
-        at = int(number)
-        if at >= len(self._log):
+        index = int(number)
+        if index >= len(self._log):
             return -1, 0
-        return (at, int(read)) if dot else (at + 1, 0)
+        return (index, int(read)) if dot else (index + 1, 0)
 
     def read(self, cursor: tuple[int, int]) -> tuple[bytes, tuple[int, int]] | None:
-        number, read = cursor
-        if number < 0:
+        index, read = cursor
+        if index < 0:
             started_at = self._started_at.isoformat(timespec="milliseconds")
             return self._started(started_at=started_at).encoded, (0, 0)
-        if number >= len(self._log):
+        if index >= len(self._log):
             return None
-        item = self._log[number]
+        item = self._log[index]
         if not isinstance(item, _Text):
-            return to_stream_event(str(number), item, self._workers).encoded, (number + 1, 0)
+            return to_stream_event(str(index), item, self._workers).encoded, (index + 1, 0)
         if read < item.length:
             text, read = item.since(read)
-            return text_event(f"{number}.{read}", item.event, text).encoded, (number, read)
-        return self.read((number + 1, 0)) if number + 1 < len(self._log) else None
+            return text_event(f"{index}.{read}", item.event, text).encoded, (index, read)
+        return self.read((index + 1, 0)) if index + 1 < len(self._log) else None
 
 
 class _Text:

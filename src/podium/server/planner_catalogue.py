@@ -58,7 +58,7 @@ class PlannerCatalogue:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of planners to list. `get` also knows names that contain the name of a worker."""
-        return tuple(dict.fromkeys((self.configured, *(f for f in self._forms if ":" not in f))))
+        return tuple(dict.fromkeys((self.configured, *(form for form in self._forms if ":" not in form))))
 
     @property
     def forms(self) -> tuple[str, ...]:

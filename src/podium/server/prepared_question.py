@@ -110,7 +110,7 @@ class PreparedQuestion:
                 fail=lambda error: writer.start() + writer.fail(error),
             )
         async with cancel_on_disconnect(request.receive):
-            answers, failed = await self._answers()
+            answers, failed = await self._make_answers()
         spent = sum(answer.cost_usd for answer in (*answers.values(), *failed))
         return Response(
             encode_reply(writer.whole(answers, failed)),
@@ -118,23 +118,23 @@ class PreparedQuestion:
             headers={**headers, "x-podium-cost-usd": f"{spent:.6f}"},
         )
 
-    async def _answers(self) -> tuple[dict[int, ServedAnswer], list[ServedAnswer]]:
+    async def _make_answers(self) -> tuple[dict[int, ServedAnswer], list[ServedAnswer]]:
         if self.request.dry_run:
-            return {0: await self.planned()}, []
+            return {0: await self.answer_with_plan()}, []
         ended: dict[int, Trace] = {}
         if len(self.ids) == 1:
             ended[0] = await self.answer()
-            return self._read(ended)
+            return self._to_answers(ended)
         async with self._events(streams=False) as next_events:
             while len(ended) < len(self.ids):
                 for number, event in await next_events():
                     if isinstance(event, QuestionEnded):
                         ended[number] = event.trace
-        return self._read(ended)
+        return self._to_answers(ended)
 
     async def _stream(self, writer: ReplyWriter, write: Write) -> None:
         if self.request.dry_run:
-            planned = await self.planned()
+            planned = await self.answer_with_plan()
             await write(writer.start() + writer.end(planned, [planned]))
             return
         ended: dict[int, Trace] = {}
@@ -144,7 +144,7 @@ class PreparedQuestion:
                 for number, event in await next_events():
                     if isinstance(event, QuestionEnded):
                         ended[number] = event.trace
-                        pieces.append(self._end(writer, number, ended))
+                        pieces.append(self._write_end(writer, number, ended))
                     else:
                         pieces.append(writer.for_event(event, number))
                 if content := b"".join(pieces):
@@ -173,7 +173,7 @@ class PreparedQuestion:
         service, trace_id = self.service, self.ids[number]
         if self.approved is not None:
             await service.plans.take(self.approved.planned)
-        request = self.request.sampled(number)
+        request = self.request.for_sample(number)
         log = None if in_background else self.begin_log(number).append
         try:
             return await self.runner.answer(
@@ -214,7 +214,7 @@ class PreparedQuestion:
 
         def observe(event: Event) -> None:
             if isinstance(event, QuestionEnded):
-                event = replace(event, trace=self._owned(event.trace))
+                event = replace(event, trace=self._with_owner(event.trace))
                 service.conversations.record(event.trace, self.caller)
                 if self.request.keep:
                     service.keep(event.trace, self.caller)
@@ -225,7 +225,7 @@ class PreparedQuestion:
 
         return observe
 
-    def _owned(self, trace: Trace) -> Trace:
+    def _with_owner(self, trace: Trace) -> Trace:
         """The trace with the owner, user and metadata of its request."""
         added = {"owner": self.caller.name, "user": self.request.user, "metadata": self.request.metadata}
         return trace.model_copy(update=added)
@@ -265,16 +265,16 @@ class PreparedQuestion:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _end(self, writer: ReplyWriter, number: int, ended: Mapping[int, Trace]) -> bytes:
+    def _write_end(self, writer: ReplyWriter, number: int, ended: Mapping[int, Trace]) -> bytes:
         """The end of answer `number`. The last end reports all answers too."""
         if len(ended) == len(self.ids):
-            answers, failed = self._read(ended)
+            answers, failed = self._to_answers(ended)
             return writer.end(answers.get(number), [*answers.values(), *failed], number)
         has_answer = ended[number].answer is not None
         answer = answer_from_trace(ended[number], self.request.ignored) if has_answer else None
         return writer.end(answer, number=number)
 
-    def _read(self, traces: Mapping[int, Trace]) -> tuple[dict[int, ServedAnswer], list[ServedAnswer]]:
+    def _to_answers(self, traces: Mapping[int, Trace]) -> tuple[dict[int, ServedAnswer], list[ServedAnswer]]:
         """The answers by number, and what is known about failed answers, which do not stop the others.
 
         Raises:
@@ -287,7 +287,9 @@ class PreparedQuestion:
             raise error
         read = {number: answer_from_trace(traces[number], self.request.ignored) for number in sorted(traces)}
         failed = [answer for number, answer in read.items() if traces[number].answer is None]
-        return {n: answer for n, answer in read.items() if traces[n].answer is not None}, failed
+        return {
+            number: answer for number, answer in read.items() if traces[number].answer is not None
+        }, failed
 
     async def _dry_run(self) -> Trace:
         """Write the plan. Its trace waits for approval, or is stored if there is no plan, whatever happens."""
@@ -296,7 +298,7 @@ class PreparedQuestion:
 
         def observe(event: Event) -> None:
             if isinstance(event, QuestionEnded):
-                event = replace(event, trace=self._owned(event.trace))
+                event = replace(event, trace=self._with_owner(event.trace))
                 if request.worker is None:
                     self.service.plans.add(event.trace, keep=request.keep)
             for notify in observers:
@@ -305,9 +307,9 @@ class PreparedQuestion:
         trace = await self.runner.dry_run(
             request.question, seed=request.seed, trace_id=self.ids[0], on_event=observe
         )
-        return self._owned(trace)
+        return self._with_owner(trace)
 
-    async def planned(self) -> ServedAnswer:
+    async def answer_with_plan(self) -> ServedAnswer:
         """The answer of a dry run: its plan, which waits for approval. A plan that waits already is not written again,
         but is checked with the request's changes.
 

@@ -63,19 +63,19 @@ Serve = Callable[[Sequence[socket.socket], ServerProcess], None]
 
 
 def run_group(
-    serve: Serve, sockets: Sequence[socket.socket], count: int, folder: Path, say: Callable[[str], None]
+    serve: Serve, sockets: Sequence[socket.socket], count: int, folder: Path, announce: Callable[[str], None]
 ) -> None:
     """Run `count` processes until SIGTERM or SIGINT ends them. A process that ends before is replaced.
 
     Args:
         sockets: listening sockets, which the caller closes.
         folder: a folder only for this group.
-        say: called once, with the text of the first process, when all processes answer requests.
+        announce: called once, with the text of the first process, when all processes answer requests.
 
     Raises:
         UsageError: a process cannot serve. No process is left.
     """
-    group = _Group(serve, sockets, count, folder, say)
+    group = _Group(serve, sockets, count, folder, announce)
     try:
         group.run()
     finally:
@@ -99,20 +99,20 @@ class _Group:
         sockets: Sequence[socket.socket],
         count: int,
         folder: Path,
-        say: Callable[[str], None],
+        announce: Callable[[str], None],
     ) -> None:
         self._serve = serve
         self._sockets = sockets
         self._count = count
         self._folder = folder
-        self._say = say
+        self._announce = announce
         self._children: list[_Child] = []
         # The first process starts before the others, since it updates files and finds wrong options.
         self._due: dict[int, float] = {0: 0.0}
         """The numbers of the processes to start, with the time of each start on the monotonic clock."""
         self._text: str | None = None
         """The text with which the first process reported that it is ready. None until then."""
-        self._said = False
+        self._has_served = False
         """Whether all processes have been ready at once. Before that, a process that ends is an error. After that, it
         is replaced."""
         self._signals = 0
@@ -146,8 +146,8 @@ class _Group:
         return max(0.0, min(self._due.values()) - time.monotonic()) if self._due else None
 
     def _start_due(self) -> None:
-        for number, at in tuple(self._due.items()):
-            if at <= time.monotonic():
+        for number, start_at in tuple(self._due.items()):
+            if start_at <= time.monotonic():
                 del self._due[number]
                 self._children.append(self._start(number))
 
@@ -181,9 +181,9 @@ class _Group:
         if self._text is None:
             self._text = text
             self._due |= dict.fromkeys(range(1, self._count), 0.0)
-        if not self._said and sum(other.is_ready for other in self._children) == self._count:
-            self._said = True
-            self._say(self._text)
+        if not self._has_served and sum(other.is_ready for other in self._children) == self._count:
+            self._has_served = True
+            self._announce(self._text)
 
     def _replace(self, child: _Child) -> None:
         child.process.join()
@@ -192,7 +192,7 @@ class _Group:
         if self._signals or self._refusal is not None:
             return
         status = child.process.exitcode
-        if not self._said:
+        if not self._has_served:
             self._fail(f"A process of the server ended with status {status} before it could serve.")
             return
         _LOG.warning("A process of the server ended with status %s; another takes its place.", status)
@@ -203,7 +203,7 @@ class _Group:
 
     def _fail(self, reason: str) -> None:
         """Handle a process that cannot serve: end the group if it has never served, else log the reason."""
-        if self._said:
+        if self._has_served:
             _LOG.error("A process of the server cannot serve: %s", reason)
         elif self._refusal is None:
             self._refusal = reason

@@ -76,8 +76,12 @@ class CachedConversations:
     def past_turn(self, question: Question, caller: Caller) -> PastTurn | None:
         """The turn before this question. None if the caller had none lately, or no cache holds a part of the
         conversation."""
-        turn = self._before(_beginnings(question, caller)) if self._cachers and question.history else None
-        held = {} if turn is None else self._current(turn)
+        turn = (
+            self._previous_turn(_prefix_digests(question, caller))
+            if self._cachers and question.history
+            else None
+        )
+        held = {} if turn is None else self._unexpired(turn)
         if turn is None or not held:
             return None
         return PastTurn(turn.worker, turn.output_tokens, {name: cache.tokens for name, cache in held.items()})
@@ -87,9 +91,9 @@ class CachedConversations:
         span = next((span for span in reversed(trace.spans) if span.status == "done"), None)
         if not self._cachers or span is None or span.cached:
             return
-        beginnings = _beginnings(trace.question, caller)
-        before = self._before(beginnings)
-        held = {} if before is None else self._current(before)
+        digests = _prefix_digests(trace.question, caller)
+        previous = self._previous_turn(digests)
+        held = {} if previous is None else self._unexpired(previous)
         worker = span.answered_by or span.worker
         tokens = _shared_tokens(span, full_conversation(trace.question))
         if worker in held and not span.usage.cached_tokens:
@@ -97,21 +101,21 @@ class CachedConversations:
         if worker in self._cachers and (worker in held or tokens >= LEAST_TOKENS):
             held[worker] = _Held(tokens, self._clock() + self._seconds)
         if held:
-            self._turns[beginnings[-1]] = _Turn(worker, span.usage.output_tokens, held)
-            self._turns.move_to_end(beginnings[-1])
+            self._turns[digests[-1]] = _Turn(worker, span.usage.output_tokens, held)
+            self._turns.move_to_end(digests[-1])
         while len(self._turns) > self._most:
             self._turns.popitem(last=False)
 
-    def _before(self, beginnings: list[bytes]) -> _Turn | None:
+    def _previous_turn(self, digests: list[bytes]) -> _Turn | None:
         """The latest turn that was remembered, before the last message."""
-        return next((self._turns[key] for key in beginnings[-2::-1] if key in self._turns), None)
+        return next((self._turns[key] for key in digests[-2::-1] if key in self._turns), None)
 
-    def _current(self, turn: _Turn) -> dict[str, _Held]:
+    def _unexpired(self, turn: _Turn) -> dict[str, _Held]:
         now = self._clock()
         return {name: held for name, held in turn.held.items() if held.until > now}
 
 
-def _beginnings(question: Question, caller: Caller) -> list[bytes]:
+def _prefix_digests(question: Question, caller: Caller) -> list[bytes]:
     """A digest of each beginning of a conversation, the shortest first.
 
     A digest includes the caller, who must learn nothing from others' conversations, and the tools, which providers read

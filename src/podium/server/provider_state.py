@@ -58,12 +58,12 @@ def with_state(message: Message, text: object) -> Message:
         unpacker = zlib.decompressobj()
         document = json.loads(unpacker.decompress(urlsafe_b64decode(text[len(_PREFIX) :]), _MOST_BYTES))
         state = ProviderState(worker=document["worker"], fields=document["fields"])
-        return _given(message, state, document["calls"])
+        return _apply_state(message, state, document["calls"])
     except (ValueError, TypeError, KeyError, zlib.error, RecursionError):
         return message
 
 
-def _given(message: Message, state: ProviderState, calls: Sequence[tuple[str | None, str]]) -> Message:
+def _apply_state(message: Message, state: ProviderState, calls: Sequence[tuple[str | None, str]]) -> Message:
     """The message with this state. `calls` has the id and state of each call. Raises ValueError if their number
     differs."""
     own = tuple(
@@ -111,7 +111,7 @@ class ProviderStates:
         if known is None or max(numbers) >= len(known[1]):
             return message
         calls = [known[1][number] for number in numbers]
-        return _given(message, known[0], [(call.id, call.provider_state) for call in calls])
+        return _apply_state(message, known[0], [(call.id, call.provider_state) for call in calls])
 
     def _remember(self, trace_id: str, caller: Caller, trace: Trace) -> None:
         state = trace.answer_state

@@ -12,7 +12,7 @@ from typing import Any
 
 from podium.errors import APIError
 from podium.executor import StepText
-from podium.server.served_answers import ServedAnswer, progress
+from podium.server.served_answers import ServedAnswer, to_progress
 from podium.server.streaming import COMMENT, StreamedText
 from podium.team import Event
 from podium.types import Profile
@@ -58,7 +58,7 @@ class ReplyWriter(ABC):
             return self._write_text(text, number) if text else b""
         if isinstance(event, StepText):
             return self._write_thought(event.text, number) if self._direct else b""
-        reported = progress(event, self._pool)
+        reported = to_progress(event, self._pool)
         return b"" if reported is None else self._write_progress(f"{reported[0]}\n", reported[1], number)
 
     @abstractmethod

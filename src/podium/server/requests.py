@@ -310,7 +310,7 @@ class ChatRequest:
         """The request field that names the planner, for error messages."""
         return "model" if self.model.startswith("podium/") else "podium.planner"
 
-    def sampled(self, number: int) -> ChatRequest:
+    def for_sample(self, number: int) -> ChatRequest:
         """The request for answer `number` of several. The first has the request's seed, each further one its own."""
         if number == 0:
             return self

@@ -71,7 +71,7 @@ def answer_from_trace(trace: Trace, ignored: Sequence[str] = ()) -> ServedAnswer
     return ServedAnswer(
         trace=trace,
         text=trace.answer or "",
-        finish=_finish(trace),
+        finish=_finish_reason(trace),
         usage=trace.usage,
         cost_usd=trace.cost_usd,
         podium=to_details(trace) | ({"ignored": list(ignored)} if ignored else {}),
@@ -132,7 +132,7 @@ def encode_reply(reply: Mapping[str, Any]) -> bytes:
         return json.dumps(reply, separators=(",", ":")).encode()
 
 
-def _finish(trace: Trace) -> str:
+def _finish_reason(trace: Trace) -> str:
     if trace.tool_calls:
         return "tool_calls"
     reason = next((span.reply.finish for span in reversed(trace.spans) if span.reply is not None), None)
@@ -220,12 +220,12 @@ def to_details(trace: Trace) -> dict[str, Any]:
     ]
     if abandoned:
         details["abandoned"] = abandoned
-    if dropped := set(_dropped(trace)):
+    if dropped := set(_dropped_parameters(trace)):
         details["dropped"] = sorted(dropped)
     return details
 
 
-def _dropped(trace: Trace) -> Iterator[str]:
+def _dropped_parameters(trace: Trace) -> Iterator[str]:
     """The parameters that were left out for an endpoint, in nested teams too."""
     for round_ in trace.rounds:
         yield from round_.plan.dropped
@@ -233,7 +233,7 @@ def _dropped(trace: Trace) -> Iterator[str]:
         if span.reply is not None:
             yield from span.reply.dropped
         if span.nested is not None:
-            yield from _dropped(span.nested)
+            yield from _dropped_parameters(span.nested)
 
 
 def plan_rows(workflow: Workflow, pool: Sequence[Profile]) -> list[dict[str, Any]]:
@@ -249,20 +249,22 @@ def plan_rows(workflow: Workflow, pool: Sequence[Profile]) -> list[dict[str, Any
     ]
 
 
-def progress(event: Event, pool: Sequence[Profile]) -> tuple[str, dict[str, Any]] | None:
+def to_progress(event: Event, pool: Sequence[Profile]) -> tuple[str, dict[str, Any]] | None:
     """An event as a line for people and as JSON. None if streams do not report it."""
     match event:
         case PlanReady():
-            return _planned(event, pool)
+            return _plan_progress(event, pool)
         case StepStarted():
             subtask = " ".join(event.subtask.split())
             cut = subtask if len(subtask) <= _SUBTASK_CHARS else f"{subtask[:_SUBTASK_CHARS]}..."
             details = {"worker": event.worker, "subtask": event.subtask}
-            return f"Step {event.position}: {event.worker} is called: {cut}", _named(
+            return f"Step {event.position}: {event.worker} is called: {cut}", _step_event(
                 "step_started", event.round, event.position, details
             )
         case StepEnded(span=span):
-            return _ended(span), _named("step_ended", event.round, span.position, _step_facts(span))
+            return _step_end_line(span), _step_event(
+                "step_ended", event.round, span.position, _step_facts(span)
+            )
         case RoundEnded(trace=round_) if round_.accepted:
             return None
         case RoundEnded():
@@ -270,7 +272,7 @@ def progress(event: Event, pool: Sequence[Profile]) -> tuple[str, dict[str, Any]
     return None
 
 
-def _planned(ready: PlanReady, pool: Sequence[Profile]) -> tuple[str, dict[str, Any]] | None:
+def _plan_progress(ready: PlanReady, pool: Sequence[Profile]) -> tuple[str, dict[str, Any]] | None:
     round = ready.round
     began = f"Round {round} begins. " if round else ""
     if ready.trace.error is not None:
@@ -289,14 +291,14 @@ def _planned(ready: PlanReady, pool: Sequence[Profile]) -> tuple[str, dict[str, 
     return None
 
 
-def _ended(span: Span) -> str:
+def _step_end_line(span: Span) -> str:
     if span.status != "done":
         return f"Step {span.position}: {span.error or span.status}"
     took = "from the cache" if span.cached else f"in {span.seconds:.1f} s, ${span.spent.cost_usd:.6f}"
     return f"Step {span.position}: {span.answered_by} answered {took}."
 
 
-def _named(kind: str, round: int, step: int, details: dict[str, Any]) -> dict[str, Any]:
+def _step_event(kind: str, round: int, step: int, details: dict[str, Any]) -> dict[str, Any]:
     return {"event": kind, "round": round, "step": step, **details}
 
 

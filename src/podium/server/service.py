@@ -110,7 +110,7 @@ class Service:
             APIError: the caller may not do this.
             UsageError: the question cannot be answered as requested.
         """
-        runner, budget = self.team.runner, _within(request.budget, self._most)
+        runner, budget = self.team.runner, _limited_by(request.budget, self._most)
         spend_limit = self.keys.spend_limit(caller)
         if spend_limit is not None:
             runner = replace(runner, dispatcher=self.dispatcher.with_spend_limits(spend_limit))
@@ -119,7 +119,7 @@ class Service:
                 runner,
                 planner=Single(request.worker),
                 pool=worker_and_fallbacks(self.pool, caller, request),
-                budget=_once(budget),
+                budget=_for_one_round(budget),
                 max_steps=1,
                 settings=ExecutionSettings(layout="plain", messages=request.messages),
                 plan_fallback=None,
@@ -132,7 +132,7 @@ class Service:
                 runner,
                 planner=approved.planner(pool),
                 pool=pool,
-                budget=_once(_within(budget, planned.budget)),
+                budget=_for_one_round(_limited_by(budget, planned.budget)),
                 max_steps=planned.max_steps,
                 settings=replace(runner.settings, early_stop=planned.early_stop),
                 plan_fallback=None,
@@ -176,11 +176,11 @@ class Service:
             _LOG.error("Trace %s is not kept: %s", trace.id, error)
 
 
-def _once(budget: Budget) -> Budget:
+def _for_one_round(budget: Budget) -> Budget:
     return budget.model_copy(update={"rounds": 1})
 
 
-def _within(budget: Budget, most: Budget) -> Budget:
+def _limited_by(budget: Budget, most: Budget) -> Budget:
     """`budget`, with each limit at most the limit in `most`. The rounds do not change."""
     if most == Budget():
         return budget

@@ -140,14 +140,14 @@ async def _drain(service: Service, in_flight: InFlightRequests, hurry: asyncio.E
     for task in (ended, hurried):
         task.cancel()
     in_flight.cancel(in_flight.questions)
-    await _within(_CLEAN_UP_S, in_flight.wait_until_empty(in_flight.questions))
-    await _within(_READERS_S, in_flight.wait_until_empty(in_flight.reads))
+    await _wait_at_most(_CLEAN_UP_S, in_flight.wait_until_empty(in_flight.questions))
+    await _wait_at_most(_READERS_S, in_flight.wait_until_empty(in_flight.reads))
     in_flight.cancel(in_flight.reads)
-    await _within(_READERS_S, in_flight.wait_until_empty(in_flight.reads))
+    await _wait_at_most(_READERS_S, in_flight.wait_until_empty(in_flight.reads))
     return in_time
 
 
-async def _within(seconds: float, waiting: Coroutine[Any, Any, None]) -> None:
+async def _wait_at_most(seconds: float, waiting: Coroutine[Any, Any, None]) -> None:
     try:
         async with asyncio.timeout(seconds):
             await waiting

@@ -65,7 +65,11 @@ class UnsupportedFields(NamedTuple):
 def ignored_header(ignored: tuple[str, ...]) -> dict[str, str]:
     """The response header that names the ignored fields. It is empty if there are none."""
     names = ", ".join(ignored).encode("ascii", "replace").decode()
-    return {"x-podium-ignored": "".join(c if c.isprintable() else "?" for c in names)} if ignored else {}
+    return (
+        {"x-podium-ignored": "".join(char if char.isprintable() else "?" for char in names)}
+        if ignored
+        else {}
+    )
 
 
 def takes_extra(pool: Pool, worker: str | None) -> bool:
@@ -108,7 +112,9 @@ def handle_unsupported(
             if known is None and top and _is_one_of(value, _EMPTY):
                 continue
             if known.kind == "hint" if known is not None else ignores_unknown or not top:
-                ignored[".".join("*" if isinstance(p, int) else p for p in path)[:_MAX_NAME_CHARS]] = None
+                ignored[
+                    ".".join("*" if isinstance(part, int) else part for part in path)[:_MAX_NAME_CHARS]
+                ] = None
                 continue
         raise _refusal(body, name[:200], known)
     return UnsupportedFields(tuple(ignored)[:_MAX_NAMED], extra)
@@ -133,7 +139,9 @@ def ignore_names(
 
 def without_names(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """The messages without `name`, which only some endpoints accept."""
-    return tuple(m if m.name is None else m.model_copy(update={"name": None}) for m in messages)
+    return tuple(
+        message if message.name is None else message.model_copy(update={"name": None}) for message in messages
+    )
 
 
 def _refusal(body: BodyPart, name: str, known: Unsupported | None) -> Exception:

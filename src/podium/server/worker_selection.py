@@ -69,15 +69,15 @@ def eligible_workers(pool: Pool, caller: Caller, request: ChatRequest, planners:
     if named is not None and named in pool.names:
         _check_allowed(named, allowed, request.planner_param)
     fits = _capability_filter(request.question)
-    left = [
+    numbers = [
         number
         for number, profile in enumerate(pool.profiles)
         if profile.name in allowed
         and (request.allow is None or profile.name in request.allow)
         and fits(profile)
     ]
-    some = pool if len(left) == len(pool) else pool.subset(left) if left else None
-    offers = None if some is None else pool_without(some, _denied(caller, request))
+    usable = pool if len(numbers) == len(pool) else pool.subset(numbers) if numbers else None
+    offers = None if usable is None else pool_without(usable, _denied(caller, request))
     if offers is None:
         raise _no_worker(request.question)
     offered = offers.names
@@ -116,15 +116,15 @@ def worker_and_fallbacks(pool: Pool, caller: Caller, request: ChatRequest) -> Po
     chain = [name]
     while (after := pool.fallback(pool.named(chain[-1]))) is not None:
         chain.append(after.profile.name)
-    out = set(request.deny) | {
+    excluded = set(request.deny) | {
         other for other in chain if request.allow is not None and other not in request.allow
     }
-    taken = [
+    numbers = [
         pool.names.index(other)
         for other in chain
-        if other in allowed and other not in out and fits(pool.named(other).profile)
+        if other in allowed and other not in excluded and fits(pool.named(other).profile)
     ]
-    offers = pool_without(pool.subset(taken), _denied(caller, request))
+    offers = pool_without(pool.subset(numbers), _denied(caller, request))
     if offers is None or name not in offers.names:
         raise invalid(f"The request leaves nobody in the team {name!r} to call: deny fewer.", "podium.deny")
     return offers

@@ -143,12 +143,14 @@ def page_statement(filters: TraceFilters, cursor: str | None, limit: int) -> Sel
     """
     if not 1 <= limit <= MAX_PAGE:
         raise UsageError(f"limit={limit}: one page has from 1 to {MAX_PAGE} traces.")
-    if not _rest(filters, TRACES.c):
+    if not _other_conditions(filters, TRACES.c):
         return _newest_first(_scan(LISTED, filters, cursor), filters, limit + 1)
     # Of a trace that does not pass, only the columns of the filters are read.
-    scanned = _newest_first(_scan(_read_by(filters), filters, cursor), filters, SCANNED).subquery("scanned")
+    scanned = _newest_first(_scan(_scanned_columns(filters), filters, cursor), filters, SCANNED).subquery(
+        "scanned"
+    )
     # There is no ORDER BY, since rows come in the order of the inner query, and reading ends at the limit.
-    passing = select(scanned.c.started, scanned.c.id).where(*_rest(filters, scanned.c))
+    passing = select(scanned.c.started, scanned.c.id).where(*_other_conditions(filters, scanned.c))
     passing_page = passing.limit(_count(limit + 1)).subquery("found")
     same = and_(TRACES.c.started == passing_page.c.started, TRACES.c.id == passing_page.c.id)
     listed = select(*LISTED).select_from(passing_page).join(TRACES, same)
@@ -160,42 +162,46 @@ def end_of_scan(filters: TraceFilters, cursor: str | None) -> Select[Any] | None
 
     None if an index answers all filters, so that no trace is missing from the page.
     """
-    if not _rest(filters, TRACES.c):
+    if not _other_conditions(filters, TRACES.c):
         return None
-    at = _at(filters)
-    last = select(at.c.id, at.c.started).where(*_indexed(filters), *_before(cursor, at))
+    table = _ordered_table(filters)
+    last = select(table.c.id, table.c.started).where(*_index_conditions(filters), *_before(cursor, table))
     return _newest_first(last, filters, 1).offset(_count(SCANNED - 1))
 
 
 def count_statement(filters: TraceFilters) -> Select[Any]:
     """Counts the traces that pass the filters. The count is NULL if there are too many."""
-    rest = bool(_rest(filters, TRACES.c))
-    if not rest:
+    scans = bool(_other_conditions(filters, TRACES.c))
+    if not scans:
         most = _COUNTED if filters == TraceFilters(owner=filters.owner) else _COUNTED_FILTERED
         passing: Select[Any] = (
-            select(literal_column("1").label("one")).select_from(_at(filters)).where(*_indexed(filters))
+            select(literal_column("1").label("one"))
+            .select_from(_ordered_table(filters))
+            .where(*_index_conditions(filters))
         )
         counted = passing.limit(_count(most + 1)).subquery("passing")
         return select(func.nullif(func.count(), most + 1)).select_from(counted)
-    scanned = _scan(_read_by(filters), filters, None).limit(_count(SCANNED + 1)).subquery("scanned")
-    passing_count = func.count(case((and_(*_rest(filters, scanned.c)), 1)))
+    scanned = _scan(_scanned_columns(filters), filters, None).limit(_count(SCANNED + 1)).subquery("scanned")
+    passing_count = func.count(case((and_(*_other_conditions(filters, scanned.c)), 1)))
     return select(case((func.count() <= SCANNED, passing_count))).select_from(scanned)
 
 
 def every_statement(filters: TraceFilters) -> Select[Any]:
     """Selects the rows of all summaries, newest first, however long it takes to find them."""
-    return _newest_first(_scan(LISTED, filters, None).where(*_rest(filters, TRACES.c)), filters, None)
+    return _newest_first(
+        _scan(LISTED, filters, None).where(*_other_conditions(filters, TRACES.c)), filters, None
+    )
 
 
 def documents_statement(
     filters: TraceFilters, after: tuple[float, str] | None, limit: int | None
 ) -> Select[Any]:
     """Selects start, id and document, oldest first, after the trace `after`."""
-    at = _at(filters)
-    statement = _with_documents([at.c.started, at.c.id, DOCUMENTS.c.document], filters)
+    table = _ordered_table(filters)
+    statement = _with_documents([table.c.started, table.c.id, DOCUMENTS.c.document], filters)
     if after is not None:
-        statement = statement.where(_sort_key(at) > _values(*after))
-    statement = statement.order_by(at.c.started, at.c.id)
+        statement = statement.where(_sort_key(table) > _values(*after))
+    statement = statement.order_by(table.c.started, table.c.id)
     return statement if limit is None else statement.limit(_count(limit))
 
 
@@ -238,7 +244,7 @@ def read_summary(row: Sequence[Any]) -> TraceSummary | None:
     )
 
 
-def _at(filters: TraceFilters) -> FromClause:
+def _ordered_table(filters: TraceFilters) -> FromClause:
     """The table in whose order the traces are read."""
     return WORKED if driving_index(filters) == "worker" else TRACES
 
@@ -252,26 +258,30 @@ def _source(filters: TraceFilters) -> FromClause:
 def _scan(columns: Sequence[ColumnElement[Any]], filters: TraceFilters, cursor: str | None) -> Select[Any]:
     """The traces before the cursor that the index has."""
     statement = select(*columns).select_from(_source(filters))
-    return statement.where(*_indexed(filters), *_before(cursor, _at(filters)))
+    return statement.where(*_index_conditions(filters), *_before(cursor, _ordered_table(filters)))
 
 
 def _with_documents(columns: Sequence[ColumnElement[Any]], filters: TraceFilters) -> Select[Any]:
     source = _source(filters).join(DOCUMENTS, DOCUMENTS.c.id == TRACES.c.id)
-    return select(*columns).select_from(source).where(*_indexed(filters), *_rest(filters, TRACES.c))
+    return (
+        select(*columns)
+        .select_from(source)
+        .where(*_index_conditions(filters), *_other_conditions(filters, TRACES.c))
+    )
 
 
 def _newest_first(statement: Select[Any], filters: TraceFilters, limit: int | None) -> Select[Any]:
-    at = _at(filters)
-    statement = statement.order_by(at.c.started.desc(), at.c.id.desc())
+    table = _ordered_table(filters)
+    statement = statement.order_by(table.c.started.desc(), table.c.id.desc())
     return statement if limit is None else statement.limit(_count(limit))
 
 
-def _before(cursor: str | None, at: FromClause) -> list[ColumnElement[bool]]:
-    return [] if cursor is None else [_sort_key(at) < _values(*read_cursor(cursor))]
+def _before(cursor: str | None, table: FromClause) -> list[ColumnElement[bool]]:
+    return [] if cursor is None else [_sort_key(table) < _values(*read_cursor(cursor))]
 
 
-def _sort_key(at: FromClause) -> ColumnElement[Any]:
-    return tuple_(at.c.started, at.c.id)
+def _sort_key(table: FromClause) -> ColumnElement[Any]:
+    return tuple_(table.c.started, table.c.id)
 
 
 def _values(started: float, id_: str) -> ColumnElement[Any]:
@@ -283,9 +293,9 @@ def _count(number: int) -> ColumnElement[int]:
     return literal_column(str(int(number)))
 
 
-def _indexed(filters: TraceFilters) -> list[ColumnElement[bool]]:
+def _index_conditions(filters: TraceFilters) -> list[ColumnElement[bool]]:
     """The conditions that the index answers."""
-    first, at = driving_index(filters), _at(filters)
+    first, table = driving_index(filters), _ordered_table(filters)
     where: list[ColumnElement[bool]] = []
     if first == "worker":
         where.append(WORKED.c.worker == storable(filters.worker or ""))
@@ -294,13 +304,13 @@ def _indexed(filters: TraceFilters) -> list[ColumnElement[bool]]:
     if first == "status":  # This tells the database that its partial index has all matching rows.
         where.append(text("status <> 'ok'"))  # type: ignore[arg-type]
     if filters.since is not None:
-        where.append(at.c.started >= filters.since.timestamp())
+        where.append(table.c.started >= filters.since.timestamp())
     if filters.until is not None:
-        where.append(at.c.started < filters.until.timestamp())
+        where.append(table.c.started < filters.until.timestamp())
     return where
 
 
-def _rest(filters: TraceFilters, columns: _Columns) -> list[ColumnElement[bool]]:
+def _other_conditions(filters: TraceFilters, columns: _Columns) -> list[ColumnElement[bool]]:
     """The conditions that the chosen index does not fulfil."""
     first = driving_index(filters)
     where: list[ColumnElement[bool]] = []
@@ -316,11 +326,13 @@ def _rest(filters: TraceFilters, columns: _Columns) -> list[ColumnElement[bool]]
     return where
 
 
-def _read_by(filters: TraceFilters) -> list[ColumnElement[Any]]:
+def _scanned_columns(filters: TraceFilters) -> list[ColumnElement[Any]]:
     """Start, id, and the columns of the conditions that the index does not answer."""
-    read = {part for rest in _rest(filters, TRACES.c) for part in visitors.iterate(rest)}
-    at = _at(filters)
-    return [at.c.started, at.c.id, *(column for column in TRACES.c if column in read)]
+    read = {
+        part for condition in _other_conditions(filters, TRACES.c) for part in visitors.iterate(condition)
+    }
+    table = _ordered_table(filters)
+    return [table.c.started, table.c.id, *(column for column in TRACES.c if column in read)]
 
 
 def _condition(name: IndexedFilter, filters: TraceFilters, columns: _Columns) -> list[ColumnElement[bool]]:

@@ -171,26 +171,26 @@ class WriteQueue:
     def _run(self) -> None:
         pause = _FIRST_PAUSE_S
         self._load_spilled()
-        while batch := self._batch():
-            error = self._failure_just_now or self._failure(batch)
+        while batch := self._next_batch():
+            error = self._failure_just_now or self._try_write(batch)
             if error is None:
                 pause = _FIRST_PAUSE_S
-                self._take(batch)
+                self._remove(batch)
                 if self._error is not None:
-                    self._note(None)
+                    self._set_error(None)
                     self._load_spilled()
             elif not error.retryable:
                 self._write_each(batch)
             else:
-                self._note(error)
+                self._set_error(error)
                 over = self._close_by is not None and time.monotonic() >= self._close_by
-                if (over or self._crowded()) and (self._spill_rows(batch) or over):
-                    self._take(batch)
+                if (over or self._is_half_full()) and (self._spill_rows(batch) or over):
+                    self._remove(batch)
                 else:
                     self._pause(pause)
                     pause = min(_LONGEST_PAUSE_S, 2 * pause)
 
-    def _crowded(self) -> bool:
+    def _is_half_full(self) -> bool:
         return 2 * len(self._waiting) >= self._most or 2 * self._characters >= self._most_characters
 
     def _pause(self, seconds: float) -> None:
@@ -201,7 +201,7 @@ class WriteQueue:
                 return
         time.sleep(max(0.0, min(seconds, self._close_by - time.monotonic())))
 
-    def _batch(self) -> list[TraceRow]:
+    def _next_batch(self) -> list[TraceRow]:
         """The rows to write together. They stay in the queue. There are none once the queue is closed and empty."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._close_by is not None)
@@ -230,7 +230,7 @@ class WriteQueue:
         over = self._close_by is not None and time.monotonic() >= self._close_by
         return self._error if over and time.monotonic() - self._failed_at < _JUST_NOW_S else None
 
-    def _failure(self, rows: Sequence[TraceRow]) -> StoreError | None:
+    def _try_write(self, rows: Sequence[TraceRow]) -> StoreError | None:
         """Write rows. Returns why they could not be written, or None if they were."""
         try:
             self._write(rows)
@@ -241,13 +241,13 @@ class WriteQueue:
             return StoreError(f"{type(error).__name__}: {error}", retryable=False)
         return None
 
-    def _refusal(self, rows: Sequence[TraceRow]) -> StoreError | None:
+    def _write_unless_refused(self, rows: Sequence[TraceRow]) -> StoreError | None:
         """Write rows. Returns why the database refuses them for good, or None if they were written.
 
         Raises:
             StoreError: they cannot be written now.
         """
-        error = self._failure(rows)
+        error = self._try_write(rows)
         if error is not None and error.retryable:
             raise error
         return error
@@ -255,16 +255,16 @@ class WriteQueue:
     def _write_each(self, batch: Sequence[TraceRow]) -> None:
         """Write the rows of a batch one by one, and spill those that the database refuses."""
         for row in batch:
-            error = self._failure([row])
+            error = self._try_write([row])
             if error is not None:
                 if error.retryable:
                     return  # The other rows are retried with the next batch.
                 _log.error("The trace %s cannot be kept: %s", row.id, error)
                 self._spill_rows([row], "refused")
                 self._refused = error
-            self._take([row])
+            self._remove([row])
 
-    def _take(self, rows: Sequence[TraceRow]) -> None:
+    def _remove(self, rows: Sequence[TraceRow]) -> None:
         """Remove rows that are written or spilled from the queue, and resolve the futures that wait for them."""
         with self._changed:
             for _ in rows:
@@ -279,7 +279,7 @@ class WriteQueue:
             if flushed.set_running_or_notify_cancel():
                 flushed.set_result(None)
 
-    def _note(self, error: StoreError | None) -> None:
+    def _set_error(self, error: StoreError | None) -> None:
         if error is not None and self._error is None:
             _log.error("%s Traces wait, and are written when that works again.", error)
         elif error is None and self._error is not None:
@@ -346,9 +346,9 @@ class WriteQueue:
                 except DamagedTraceError as error:
                     _log.error("A line of %s cannot be kept: it is not a trace%s.", path, error)
                     refused.append(line.rstrip(b"\r\n") + b"\n")
-        if self._refusal(rows) is not None:
+        if self._write_unless_refused(rows) is not None:
             for row in rows:
-                if (refusal := self._refusal([row])) is not None:
+                if (refusal := self._write_unless_refused([row])) is not None:
                     _log.error("The trace %s cannot be kept: %s", row.id, refusal)
                     refused.append(_line(row))
         return refused

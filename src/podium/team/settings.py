@@ -19,7 +19,7 @@ from podium.conductor.settings import ConductorSettings
 from podium.config import Settings, SettingsSource
 from podium.errors import ConfigError
 from podium.shipped import shipped_pool
-from podium.sqlite_files import default_path, default_store
+from podium.sqlite_files import default_store, default_store_path
 from podium.types import Budget, Limits, MessageLayout, Price
 from podium.workers.spec import PoolSpec, WorkerSpec
 
@@ -265,7 +265,7 @@ class TeamSettings(PoolSpec, SharedTeamSettings):
         """
         if self.store is False:
             return None
-        return str(default_path()) if self.store is None else self.store
+        return str(default_store_path()) if self.store is None else self.store
 
     def with_location(self, error: ConfigError) -> ConfigError:
         """The error, with the line or the override at fault if these settings were read from a source."""

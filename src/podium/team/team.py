@@ -19,7 +19,7 @@ from typing import Any, Self
 from podium.calls import Dispatcher
 from podium.calls.dispatcher import open_dispatcher
 from podium.conductor.plan_format import FORMAT_WORDS
-from podium.config import overrides_of
+from podium.config import to_overrides
 from podium.errors import StoreError, UsageError, WorkerError
 from podium.planner import Planner, PrewrittenPlans
 from podium.store import TraceStore
@@ -91,7 +91,7 @@ class Team:
             raise UsageError(
                 f"planner: {type(planner).__name__} is no podium.Planner; derive its class from it."
             )
-        settings = TeamFile(None if isinstance(team, Pool) else str(team), overrides_of(keys)).read()
+        settings = TeamFile(None if isinstance(team, Pool) else str(team), to_overrides(keys)).read()
         pool = team if isinstance(team, Pool) else open_pool(settings)
         return cls.from_settings(
             settings,

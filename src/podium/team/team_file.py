@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from podium.calls.shared_spend_limit import day_budget_of
+from podium.calls.shared_spend_limit import read_day_budget
 from podium.conductor.settings import SOURCES
 from podium.config import SettingsSource
 from podium.errors import ConfigError, UsageError
@@ -97,7 +97,7 @@ def smaller_day_limit(written: float | None) -> float | None:
     Raises:
         UsageError: the variable is not an amount of dollars.
     """
-    return min((usd for usd in (written, day_budget_of()) if usd is not None), default=None)
+    return min((usd for usd in (written, read_day_budget()) if usd is not None), default=None)
 
 
 def read_tables(

@@ -115,7 +115,7 @@ class OtherBlock(BaseModel):
     @property
     def text(self) -> str:
         """The block's type, and as JSON the fields that a model can use. It is "" if there are none."""
-        fields = {} if self.type in _FOR_SERVERS else _readable(self.model_extra)
+        fields = {} if self.type in _FOR_SERVERS else _readable_fields(self.model_extra)
         return f"[{self.type}] {json.dumps(fields, ensure_ascii=False)}" if fields else ""
 
 
@@ -170,16 +170,16 @@ _UNREADABLE = frozenset(
 """Fields of a block that a model cannot use, besides encrypted fields and bytes."""
 
 
-def _readable(value: Any) -> Any:
+def _readable_fields(value: Any) -> Any:
     """The fields of a block that a model can read, without empty ones."""
     if isinstance(value, dict):
         bytes_ = ("data",) if value.get("type") == "base64" else ()
         fields = {
-            key: _readable(item)
+            key: _readable_fields(item)
             for key, item in value.items()
             if key not in _UNREADABLE and key not in bytes_ and not key.startswith("encrypted")
         }
         return {key: item for key, item in fields.items() if item not in (None, "", [], {})}
     if isinstance(value, list):
-        return [item for item in map(_readable, value) if item not in (None, "", [], {})]
+        return [item for item in map(_readable_fields, value) if item not in (None, "", [], {})]
     return value

@@ -28,7 +28,7 @@ def routes(service: Service) -> APIRouter:
     router = APIRouter(route_class=QuestionRoute)
 
     @router.head("/", include_in_schema=False)
-    async def there() -> Response:
+    async def head() -> Response:
         return Response()
 
     @router.post(

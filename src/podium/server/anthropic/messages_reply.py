@@ -54,26 +54,26 @@ def _message(trace_id: str, model: str) -> dict[str, Any]:
     }
 
 
-def _text(text: str) -> dict[str, Any]:
+def _text_block(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text, "citations": []}
 
 
-def _thinking(text: str, signature: str = "") -> dict[str, Any]:
+def _thinking_block(text: str, signature: str = "") -> dict[str, Any]:
     return {"type": "thinking", "thinking": text, "signature": signature}
 
 
-def _redacted(state: str) -> dict[str, Any]:
+def _redacted_block(state: str) -> dict[str, Any]:
     """A block that carries only the state of the answer."""
     return {"type": "redacted_thinking", "data": state}
 
 
-def _called(answer: ServedAnswer, names: Mapping[str, str]) -> list[ToolCall]:
+def _renamed_calls(answer: ServedAnswer, names: Mapping[str, str]) -> list[ToolCall]:
     return [
         call.model_copy(update={"name": names.get(call.name, call.name)}) for call in requested_calls(answer)
     ]
 
 
-def _tool_use(call: ToolCall, arguments: dict[str, Any]) -> dict[str, Any]:
+def _tool_use_block(call: ToolCall, arguments: dict[str, Any]) -> dict[str, Any]:
     return {
         "type": "tool_use",
         "id": call.id,
@@ -83,7 +83,7 @@ def _tool_use(call: ToolCall, arguments: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _input(call: ToolCall) -> dict[str, Any]:
+def _tool_input(call: ToolCall) -> dict[str, Any]:
     """A call's arguments as an object. If the worker wrote no JSON object, its text becomes the field `arguments`."""
     try:
         arguments = json.loads(call.arguments)
@@ -113,11 +113,13 @@ class MessageWriter(ReplyWriter):
     def whole(self, answers: Mapping[int, ServedAnswer], failed: Sequence[ServedAnswer]) -> dict[str, Any]:
         del failed
         answer, state = answers[0], returned_state(answers[0])
-        thoughts = [_thinking(answer.reasoning, state or "")] if self._thinks and answer.reasoning else []
+        thoughts = (
+            [_thinking_block(answer.reasoning, state or "")] if self._thinks and answer.reasoning else []
+        )
         if state is not None and not thoughts:
-            thoughts = [_redacted(state)]
-        texts = [_text(answer.text)] if answer.text or not answer.tool_calls else []
-        calls = [_tool_use(call, _input(call)) for call in _called(answer, self._names)]
+            thoughts = [_redacted_block(state)]
+        texts = [_text_block(answer.text)] if answer.text or not answer.tool_calls else []
+        calls = [_tool_use_block(call, _tool_input(call)) for call in _renamed_calls(answer, self._names)]
         return {
             **_message(answer.trace_id, self._model),
             "content": [*thoughts, *texts, *calls],
@@ -146,10 +148,10 @@ class MessageWriter(ReplyWriter):
         if has_text:
             pieces.append(self._write("text", rest))
         if state is not None:
-            pieces.append(self._begin(_redacted(state)))
-        for call in _called(answer, self._names):
+            pieces.append(self._begin(_redacted_block(state)))
+        for call in _renamed_calls(answer, self._names):
             pieces += [
-                self._begin(_tool_use(call, {})),
+                self._begin(_tool_use_block(call, {})),
                 self._delta("input_json_delta", partial_json=call.arguments),
             ]
         pieces.append(self._stop())
@@ -172,7 +174,7 @@ class MessageWriter(ReplyWriter):
 
     def _write(self, kind: str, text: str) -> bytes:
         """The events that add text to a block of text or thinking. If no such block is open, one is opened."""
-        empty = _text("") if kind == "text" else _thinking("")
+        empty = _text_block("") if kind == "text" else _thinking_block("")
         opening = b"" if self._open == kind else self._begin(empty)
         return opening + (self._delta(f"{kind}_delta", **{kind: text}) if text else b"")
 

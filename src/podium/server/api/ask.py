@@ -75,7 +75,7 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
             if chat_request.dry_run:
                 response.status_code = 200
                 async with cancel_on_disconnect(request.receive):
-                    planned = await question.planned()
+                    planned = await question.answer_with_plan()
                 return {"id": planned.trace_id, "text": planned.text, "podium": planned.podium}
             await background.start(question, streams=True)
         except APIError as error:

@@ -67,7 +67,7 @@ def routes(service: Service) -> APIRouter:
         except UsageError as error:
             raise invalid(str(error), "cursor", code="invalid_cursor") from None
         return {
-            "traces": [_listed(row) for row in page.traces],
+            "traces": [_list_row(row) for row in page.traces],
             "next": page.next,
             "total": page.total,
             "damaged": page.damaged,
@@ -146,14 +146,14 @@ def routes(service: Service) -> APIRouter:
     async def delete(caller: RequestCaller, id: str) -> Response:
         """Delete a trace, by its full id."""
         if not await service.store.delete(id, caller.visible_owner):
-            raise _unknown(id)
+            raise _trace_not_found(id)
         service.live.forget(id)
         return Response(status_code=204)
 
     return router
 
 
-def _unknown(id_: str) -> APIError:
+def _trace_not_found(id_: str) -> APIError:
     return not_found(f"There is no trace {id_[:64]!r} that you may see.", "id", code="trace_not_found")
 
 
@@ -168,7 +168,7 @@ def id_errors_as_api_errors(id_: str) -> Iterator[None]:
     try:
         yield
     except UnknownTraceError:
-        raise _unknown(id_) from None
+        raise _trace_not_found(id_) from None
     except UnreadableTraceError as error:
         raise invalid(str(error), "id", code="damaged_trace") from None
     except UsageError as error:
@@ -278,7 +278,7 @@ class PageQuery(TraceQuery):
     cursor: str | None = Field(None, max_length=1000, description="`next` of the previous page.")
 
 
-def _listed(row: TraceSummary) -> dict[str, Any]:
+def _list_row(row: TraceSummary) -> dict[str, Any]:
     """One trace in the list."""
     listed = asdict(row)
     return {

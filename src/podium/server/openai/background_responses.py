@@ -95,8 +95,8 @@ class _ResponseLog(EventLog):
         return (0 if after is None else int(after) + 1), 0
 
     def read(self, cursor: tuple[int, int]) -> tuple[bytes, tuple[int, int]] | None:
-        number, _ = cursor
-        return (self._events[number], (number + 1, 0)) if number < len(self._events) else None
+        index, _ = cursor
+        return (self._events[index], (index + 1, 0)) if index < len(self._events) else None
 
     def _add(self, content: bytes) -> None:
         self._events += [event + b"\n\n" for event in content.split(b"\n\n") if event]

@@ -208,7 +208,7 @@ async def read_chat(body: ChatBody, service: Service, caller: Caller) -> ChatReq
     unsupported = handle_unsupported(
         body, strict=settings.serve.strict, passes=takes_extra(service.pool, worker)
     )
-    messages = tuple(_message(m, worker) for m in body.messages)
+    messages = tuple(_message(message, worker) for message in body.messages)
     if not takes_extra(service.pool, worker):
         unsupported = ignore_names(messages, unsupported, strict=settings.serve.strict)
     elif body.seed is not None:
@@ -298,7 +298,7 @@ def _options(body: ChatBody, extra: dict[str, Any], *, strict: bool) -> AnswerOp
         body.parallel_tool_calls,
         strict=strict,
     )
-    limits = [n for n in (body.max_tokens, body.max_completion_tokens) if n is not None]
+    limits = [limit for limit in (body.max_tokens, body.max_completion_tokens) if limit is not None]
     return AnswerOptions(
         max_tokens=min(limits, default=None),
         temperature=body.temperature,

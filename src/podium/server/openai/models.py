@@ -40,19 +40,21 @@ def routes(service: Service) -> APIRouter:
 
 def _models(service: Service, caller: Caller) -> dict[str, dict[str, Any]]:
     allowed = caller.allowed(service.pool.names)
-    workers = {p.name: _worker(p) for p in service.pool.profiles if p.name in allowed}
+    workers = {
+        profile.name: _worker_model(profile) for profile in service.pool.profiles if profile.name in allowed
+    }
     planned = [f"podium/{name}" for name in service.planners.names]
     # A request reaches a worker of the pool before a planner of the same name; "podium" is always the planner.
     planners = ["podium", *(name for name in planned if name not in service.pool.names)]
-    return workers | {name: _planned(name, service) for name in planners}
+    return workers | {name: _planner_model(name, service) for name in planners}
 
 
-def _planned(name: str, service: Service) -> dict[str, Any]:
+def _planner_model(name: str, service: Service) -> dict[str, Any]:
     planner = name.partition("/")[2] or service.planners.configured
     return _model(name, {"kind": "planner", "planner": planner})
 
 
-def _worker(profile: Profile) -> dict[str, Any]:
+def _worker_model(profile: Profile) -> dict[str, Any]:
     return _model(
         profile.name, {"kind": "worker", "profile": profile.model_dump(mode="json", exclude={"rating"})}
     )

@@ -41,7 +41,7 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
         row = await find_background(id, service, caller)
         if row is not None:
             return _frame(row.trace).response("in_progress" if row.begun else "queued")
-        return _finished(await find_trace(id, service, caller, "id"))
+        return _ended_response(await find_trace(id, service, caller, "id"))
 
     @router.get(
         "/v1/responses/{id}",
@@ -110,13 +110,13 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
     return router
 
 
-def _finished(trace: Trace) -> dict[str, Any]:
+def _ended_response(trace: Trace) -> dict[str, Any]:
     frame, error = _frame(trace), no_answer_error(trace)
     if trace.status == "planned" and (workflow := trace.rounds[0].workflow) is not None:
         answer = answer_from_plan(trace, workflow, None, expires=expiry(trace))
         return frame.final(answer, output_items(answer))
     if _is_background(frame) and (trace.status == "cancelled" or error is not None):
-        return _unanswered(trace, frame, error)
+        return _response_without_answer(trace, frame, error)
     if error is not None:
         return frame.response("failed", error={"code": error.code, "message": error.message})
     answer = answer_from_trace(trace)
@@ -128,22 +128,22 @@ def _is_background(frame: ResponseFrame) -> bool:
 
 
 def _frame(trace: Trace) -> ResponseFrame:
-    again = EchoedFields.read(trace)
+    echoed = EchoedFields.read(trace)
     started = int(datetime.fromisoformat(trace.started_at).timestamp())
     return ResponseFrame(
         trace_id=trace.id,
-        created=started if again is None else again.created,
-        model=_model(trace) if again is None else again.model,
+        created=started if echoed is None else echoed.created,
+        model=_model(trace) if echoed is None else echoed.model,
         question=trace.question,
         metadata=trace.metadata,
         user=trace.user,
         store=True,
-        previous=None if again is None else again.previous,
-        echo={} if again is None else again.echo,
+        previous=None if echoed is None else echoed.previous,
+        echo={} if echoed is None else echoed.echo,
     )
 
 
-def _unanswered(trace: Trace, frame: ResponseFrame, error: APIError | None) -> dict[str, Any]:
+def _response_without_answer(trace: Trace, frame: ResponseFrame, error: APIError | None) -> dict[str, Any]:
     """A background response without an answer, with its cost."""
     cost = {"usage": response_usage(trace.usage, trace.cost_usd), "podium": to_details(trace)}
     if trace.status == "cancelled" or error is None:
