@@ -32,7 +32,7 @@ from podium.server.keys.key_budget import KeyBudget
 from podium.server.keys.register import Register
 from podium.types import Budget, Spent
 
-kind, place, bill = sys.argv[1:]
+kind, path, bill = sys.argv[1:]
 
 async def spend(limit, billed):
     hold = Reservation(1, 1, 0.01)
@@ -44,9 +44,9 @@ async def spend(limit, billed):
 
 async def main():
     if kind == "file":
-        limit, register = SharedSpendLimit(Path(place), "run", 5.0), None
+        limit, register = SharedSpendLimit(Path(path), "run", 5.0), None
     else:
-        register = Register(Path(place))
+        register = Register(Path(path))
         limit = KeyBudget(register, Caller(name="web", id="web", allowance=KeyAllowance.read("5")), "")
     billed = os.open(bill, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     async with asyncio.TaskGroup() as group:
@@ -62,41 +62,41 @@ asyncio.run(main())
 """
 
 
-async def counted(kind: str, place: Path) -> tuple[float, float]:
+async def counted(kind: str, path: Path) -> tuple[float, float]:
     """The dollars spent, and those reserved, as a new process finds them."""
     if kind == "file":
-        limit = SharedSpendLimit(place, "run", LIMIT_USD)
+        limit = SharedSpendLimit(path, "run", LIMIT_USD)
         figures = limit.spent_usd, limit.reserved_usd
         limit.close()
         return figures
-    register = Register(place)
+    register = Register(path)
     spending = await register.spending("web", "")
     await register.close()
     return spending.spent / NANO_PER_USD, spending.reserved / NANO_PER_USD
 
 
-async def add_key(place: Path) -> None:
-    register = Register(place)
+async def add_key(path: Path) -> None:
+    register = Register(path)
     assert await register.add(StoredKey(CALLER, b"digest", datetime.now(UTC)))
     await register.close()
 
 
 @pytest.mark.parametrize("kind", ["file", "register"])
 def test_killed_processes_pay_nothing_twice_and_nothing_above_the_limit(kind: str, tmp_path: Path) -> None:
-    place, bill = tmp_path / "spending.sqlite", tmp_path / "bill"
+    path, bill = tmp_path / "spending.sqlite", tmp_path / "bill"
     bill.touch()
     if kind == "register":
-        asyncio.run(add_key(place))
+        asyncio.run(add_key(path))
 
     def check() -> None:
         paid_usd = PAID_USD * bill.stat().st_size
-        spent_usd, reserved_usd = asyncio.run(counted(kind, place))
+        spent_usd, reserved_usd = asyncio.run(counted(kind, path))
         assert paid_usd <= LIMIT_USD + 1e-9
         assert spent_usd <= paid_usd + 1e-9, "a dollar counts twice"
         assert spent_usd + reserved_usd >= paid_usd - 1e-9, "a dollar that was paid is free again"
         assert spent_usd + reserved_usd <= LIMIT_USD + 1e-9
 
-    command = [sys.executable, "-c", SPENDER, kind, str(place), str(bill)]
+    command = [sys.executable, "-c", SPENDER, kind, str(path), str(bill)]
     for calls in (40, 90):  # Each time two at once, killed in the middle.
         pair = [subprocess.Popen(command) for _ in range(2)]
         deadline = time.monotonic() + 60
@@ -107,10 +107,10 @@ def test_killed_processes_pay_nothing_twice_and_nothing_above_the_limit(kind: st
             os.kill(spender.pid, signal.SIGKILL)
             spender.wait()
         check()
-    _, lost_usd = asyncio.run(counted(kind, place))
+    _, lost_usd = asyncio.run(counted(kind, path))
     assert 0 < lost_usd < LIMIT_USD / 2, "nothing was in flight, or the rest is not worth a check"
     subprocess.run(command, check=True, timeout=60)
     check()
-    spent_usd, reserved_usd = asyncio.run(counted(kind, place))
+    spent_usd, reserved_usd = asyncio.run(counted(kind, path))
     assert reserved_usd == pytest.approx(lost_usd), "what was in flight at a kill stays reserved"
     assert spent_usd + reserved_usd > LIMIT_USD - MOST_USD, "the last process used what was left"

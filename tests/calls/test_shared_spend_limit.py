@@ -165,18 +165,18 @@ def test_spend_limit_with_a_missing_table_raises_store_error(spend_limit: Shared
 
 
 def test_day_limit_comes_from_the_option_then_from_the_environment(tmp_path: Path) -> None:
-    place = {"PODIUM_STORE": str(tmp_path / "traces.sqlite")}
-    assert open_day_limit(None, place) is None
-    assert open_day_limit(None, {**place, "PODIUM_DAY_BUDGET_USD": " "}) is None
+    environ = {"PODIUM_STORE": str(tmp_path / "traces.sqlite")}
+    assert open_day_limit(None, environ) is None
+    assert open_day_limit(None, {**environ, "PODIUM_DAY_BUDGET_USD": " "}) is None
     assert not list(tmp_path.iterdir())
     for option, variable, limit in [(None, "2.5", 2.5), (1.0, "2.5", 1.0), (0.0, "2.5", 0.0)]:
-        spend_limit = open_day_limit(option, {**place, "PODIUM_DAY_BUDGET_USD": variable})
+        spend_limit = open_day_limit(option, {**environ, "PODIUM_DAY_BUDGET_USD": variable})
         assert spend_limit is not None
         assert (spend_limit.limit_usd, spend_limit.path) == (limit, tmp_path / "state.sqlite")
         spend_limit.close()
     for wrong in ("much", "-1", "nan", "inf"):
         with pytest.raises(UsageError, match=f"PODIUM_DAY_BUDGET_USD={wrong}: give dollars from 0 on."):
-            open_day_limit(None, {**place, "PODIUM_DAY_BUDGET_USD": wrong})
+            open_day_limit(None, {**environ, "PODIUM_DAY_BUDGET_USD": wrong})
 
 
 def test_a_ledger_reserves_in_its_budget_and_every_spend_limit_or_nowhere() -> None:

@@ -88,13 +88,13 @@ def test_a_study_of_slow_workers_is_estimated_from_their_answers(tmp_path: Path)
                 await pool.close()
 
         asyncio.run(measure())
-    asked = [0, *(place for place, (what, _, _) in enumerate(shown) if what.startswith(("ada: ", "bob: ")))]
+    asked = [0, *(index for index, (what, _, _) in enumerate(shown) if what.startswith(("ada: ", "bob: ")))]
     assert shown[0] == ("Asking", 0, 14)
-    assert {shown[place][0].split(":")[0] for place in asked[1:]} == {"ada", "bob"}
-    assert all(shown[place][0].endswith("so far") for place in asked[1:])
-    assert [shown[place][1] for place in asked] == list(range(15))
+    assert {shown[index][0].split(":")[0] for index in asked[1:]} == {"ada", "bob"}
+    assert all(shown[index][0].endswith("so far") for index in asked[1:])
+    assert [shown[index][1] for index in asked] == list(range(15))
     assert estimates[0][0] is None
-    for place in asked[1:]:
-        seconds, missing = estimates[place]
+    for index in asked[1:]:
+        seconds, missing = estimates[index]
         assert seconds is not None
         assert seconds >= 0.9 * SLOW_S * missing

@@ -64,14 +64,14 @@ def test_the_store_of_the_environment_may_be_a_database(
     podium, ask, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, kind: str
 ) -> None:
     trace = Trace.model_validate_json(ask("The first?", "--json", "--no-store").out)
-    place = request.getfixturevalue("postgres_url") if kind == "postgresql" else str(Path("own.sqlite"))
-    asyncio.run(keep(place, trace))
-    monkeypatch.setenv("PODIUM_STORE", place)
+    store = request.getfixturevalue("postgres_url") if kind == "postgresql" else str(Path("own.sqlite"))
+    asyncio.run(keep(store, trace))
+    monkeypatch.setenv("PODIUM_STORE", store)
     assert json.loads(podium("traces", "spend", "--json").out)["total"]["calls"] == trace.calls
 
 
-async def keep(place: str, trace: Trace) -> None:
-    store = open_store(place)
+async def keep(location: str, trace: Trace) -> None:
+    store = open_store(location)
     store.add(trace)
     await store.close()
 

@@ -85,8 +85,8 @@ def test_invalid_setting_is_reported_with_file_line_key_and_advice(
     path = _write(tmp_path, text)
     with pytest.raises(ConfigError) as caught:
         load(path, House)
-    place = path if line is None else f"{path}, line {line}"
-    assert str(caught.value) == f"{place}: {sentence}"
+    location = path if line is None else f"{path}, line {line}"
+    assert str(caught.value) == f"{location}: {sentence}"
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

@@ -93,20 +93,20 @@ def measured(pieces: list[bytes]) -> tuple[int, int, bool]:
     return shape.deepest, shape.values, shape.may_be_json
 
 
-def cut(body: bytes, places: list[int]) -> list[bytes]:
-    """The body, cut at these places."""
-    ends = sorted(min(place, len(body)) for place in places)
+def cut(body: bytes, offsets: list[int]) -> list[bytes]:
+    """The body, cut at these offsets."""
+    ends = sorted(min(offset, len(body)) for offset in offsets)
     return [body[start:end] for start, end in zip([0, *ends], [*ends, len(body)], strict=True)]
 
 
-@given(value=values, ascii_only=st.booleans(), places=st.lists(st.integers(0, 300), max_size=6))
+@given(value=values, ascii_only=st.booleans(), offsets=st.lists(st.integers(0, 300), max_size=6))
 @fuzz(1500)
 def test_json_body_has_the_same_depth_and_values_however_split(
-    value: Any, ascii_only: bool, places: list[int]
+    value: Any, ascii_only: bool, offsets: list[int]
 ) -> None:
     body = json.dumps(value, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
     counted = sum(max(1, len(one)) for one in containers(value))
-    assert measured(cut(body, places)) == (depth(value), counted, True)
+    assert measured(cut(body, offsets)) == (depth(value), counted, True)
 
 
 @first("body", BODIES)

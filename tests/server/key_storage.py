@@ -1,4 +1,4 @@
-"""A place where keys are kept, for tests that open it more than once, as replicas do."""
+"""A storage of keys, for tests that open it more than once, as replicas do."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from podium.server.keys.register import Register, Secret, StoredKey
 
 
 @dataclass(frozen=True)
-class Place:
+class KeyStorage:
     """Where keys are kept."""
 
     store: str

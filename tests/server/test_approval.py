@@ -13,7 +13,7 @@ import httpx
 import pytest
 from approving_team import PLAN, TEXT_PLANS, approving_team, is_planning
 from chat_model import ChatModel, Say, chat_model
-from key_storage import Place
+from key_storage import KeyStorage
 from running_server import Serve, until
 
 from podium.errors import StoreError
@@ -263,13 +263,13 @@ def test_plan_approved_several_times_on_replicas_runs_once(serve: Serve, tmp_pat
 
 
 def test_a_key_runs_its_own_plans_alone_within_its_budget(serve: Serve, tmp_path: Path) -> None:
-    place = Place(str(tmp_path / "traces.sqlite"))
-    key, caller = asyncio.run(place.added("ada", budget="1/day"))
+    storage = KeyStorage(str(tmp_path / "traces.sqlite"))
+    key, caller = asyncio.run(storage.added("ada", budget="1/day"))
     with approving_team() as (_, pool):
-        url = serve(pool, conductor=TEXT_PLANS, keys=place.keys(), store=tmp_path / "traces.sqlite")
+        url = serve(pool, conductor=TEXT_PLANS, keys=storage.keys(), store=tmp_path / "traces.sqlite")
         ada, root = (
             httpx.Client(base_url=url, headers={"authorization": f"Bearer {text}"})
-            for text in (key, place.add("root", admin=True))
+            for text in (key, storage.add("root", admin=True))
         )
         id_ = plan(ada)["plan_id"]
         assert chat(root, plan_id=id_).status_code == 404
@@ -278,7 +278,7 @@ def test_a_key_runs_its_own_plans_alone_within_its_budget(serve: Serve, tmp_path
         ada.close(), root.close()
         serve.stop_all()
     today = KeyAllowance.read("1/day").period(datetime.now(UTC))
-    spending = asyncio.run(place.open().spending(caller.id or "", today))
+    spending = asyncio.run(storage.open().spending(caller.id or "", today))
     assert spending.spent == pytest.approx(cost_usd * 1e9)
 
 

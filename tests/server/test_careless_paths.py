@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from key_storage import Place
+from key_storage import KeyStorage
 from running_server import Serve
 
 ASKED: list[Any] = [{"role": "user", "content": "Hello?"}]
@@ -57,9 +57,9 @@ def test_an_error_has_the_form_of_its_api(url: str) -> None:
 
 @pytest.mark.parametrize("path", ["//v1/chat/completions", "/v1/v1/chat/completions", "/v1//models"])
 async def test_a_careless_path_needs_a_key_as_the_route_does(serve: Serve, tmp_path: Path, path: str) -> None:
-    place = Place(str(tmp_path / "traces.sqlite"))
-    key, _ = await place.added()
-    url = serve(keys=place.keys())
+    storage = KeyStorage(str(tmp_path / "traces.sqlite"))
+    key, _ = await storage.added()
+    url = serve(keys=storage.keys())
     async with httpx.AsyncClient(base_url=url, timeout=20) as client:
         method = "GET" if path.endswith("models") else "POST"
         sent = {} if method == "GET" else {"json": CHAT}

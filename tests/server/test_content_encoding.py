@@ -15,7 +15,7 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from key_storage import Place
+from key_storage import KeyStorage
 from running_server import Serve
 
 from podium.errors import APIError
@@ -88,9 +88,9 @@ def test_body_that_does_not_match_its_encoding_is_refused(plain_url: str, encodi
 
 
 def test_a_key_is_checked_before_a_body_is_decoded(serve: Serve, tmp_path: Path) -> None:
-    place = Place(str(tmp_path / "traces.sqlite"))
-    place.add()
-    status, reply, _ = post(serve(keys=place.keys()), HELLO, "gzip")
+    storage = KeyStorage(str(tmp_path / "traces.sqlite"))
+    storage.add()
+    status, reply, _ = post(serve(keys=storage.keys()), HELLO, "gzip")
     assert (status, reply["error"]["type"]) == (401, "authentication_error")
 
 
@@ -117,7 +117,7 @@ def test_a_body_is_the_same_in_whatever_pieces_it_comes(name: str, body: bytes, 
     decoder = BodyDecoder([encoding.encode()])
     sent = compress(body)
     decoded = b"".join(
-        piece for place in range(0, len(sent), size) for piece in decoder.decode(sent[place : place + size])
+        piece for start in range(0, len(sent), size) for piece in decoder.decode(sent[start : start + size])
     )
     decoder.end()
     assert decoded == body

@@ -58,8 +58,8 @@ async def test_pieces_that_come_while_a_watcher_is_busy_come_together() -> None:
     assert (await anext(source))[1] == "started"
     for piece in ("a", "\u00e4", "\ud800", "\u20ac"):
         observe(StepText(0, 0, piece))
-    place, _, data = await anext(source)
-    assert (place, data["text"]) == ("0.7", "aä?€")
+    event_id, _, data = await anext(source)
+    assert (event_id, data["text"]) == ("0.7", "aä?€")
     observe(StepText(0, 0, "b"))
     observe(QuestionEnded(TRACE))
     assert await read_all(source) == [("text", "b"), ("ended", "")]

@@ -4,7 +4,7 @@ import asyncio
 
 import httpx
 import pytest
-from key_storage import Place
+from key_storage import KeyStorage
 from prometheus_client.parser import text_string_to_metric_families
 
 from podium.errors import WorkerError
@@ -136,9 +136,9 @@ def test_two_applications_count_apart(serve):
 
 
 async def test_metrics_need_an_admin_key_when_keys_are_required(serve, tmp_path):
-    place = Place(str(tmp_path / "traces.sqlite"))
-    keys = {name: (await place.added(name, admin=name == "admin"))[0] for name in ("admin", "plain")}
-    url = serve(keys=place.keys())
+    storage = KeyStorage(str(tmp_path / "traces.sqlite"))
+    keys = {name: (await storage.added(name, admin=name == "admin"))[0] for name in ("admin", "plain")}
+    url = serve(keys=storage.keys())
     sent = {name: {"authorization": f"Bearer {key}"} for name, key in keys.items()}
     sent |= {"wrong": {"authorization": "Bearer pk-wrong"}, "none": {}}
     async with httpx.AsyncClient(base_url=url) as client:

@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 from chat_model import ChatModel, Say, chat_model
-from key_storage import Place
+from key_storage import KeyStorage
 from running_server import until
 from served_process import WAIT_S, Served, command, pool_file, processes_of, served
 
@@ -188,8 +188,8 @@ def test_error_common_to_all_processes_is_printed_once(tmp_path: Path, model: Ch
 
 
 def test_rates_and_budgets_hold_for_all_processes_together(tmp_path: Path, model: ChatModel) -> None:
-    place = Place(str(tmp_path / "traces.sqlite"))
-    hurried, rich = f"Bearer {place.add('hurried', rpm=6)}", f"Bearer {place.add('rich')}"
+    storage = KeyStorage(str(tmp_path / "traces.sqlite"))
+    hurried, rich = f"Bearer {storage.add('hurried', rpm=6)}", f"Bearer {storage.add('rich')}"
     pool, start_budget = str(pool_file(tmp_path, model.url)), f"{20 * CALL_USD:.6f}"
     statuses: list[int] = []
     with served(tmp_path, "--pool", pool, *TWO, "--run-budget-usd", start_budget) as server:

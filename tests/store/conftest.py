@@ -22,7 +22,7 @@ def make_trace() -> MakeTrace:
 
 
 @dataclass(frozen=True)
-class Place:
+class StoreDatabase:
     """Where a store keeps its traces, and how to take its database away for a while."""
 
     url: str
@@ -53,18 +53,20 @@ class Place:
 
 
 @pytest.fixture(params=DATABASES)
-def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+def database(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> StoreDatabase:
     """Where there is no trace yet, of each kind of database that there is here."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     if request.param == "sqlite":
-        return Place(str(tmp_path / "deep" / "traces.sqlite"), None)
+        return StoreDatabase(str(tmp_path / "deep" / "traces.sqlite"), None)
     server: PostgresServer = request.getfixturevalue("postgres_server")
-    return Place(server.new_database(), server)
+    return StoreDatabase(server.new_database(), server)
 
 
 @pytest.fixture
-async def kept(place: Place) -> AsyncIterator[AsyncTraceStore]:
+async def kept(database: StoreDatabase) -> AsyncIterator[AsyncTraceStore]:
     """An empty store."""
-    store = place.open()
+    store = database.open()
     yield store
     await store.close()

@@ -50,20 +50,20 @@ async def test_added_trace_is_readable_at_once_and_equal(
     assert await kept.get("t1") == trace
 
 
-async def test_traces_outlive_the_store_that_wrote_them(place, make_trace: MakeTrace) -> None:
-    first = place.open()
+async def test_traces_outlive_the_store_that_wrote_them(database, make_trace: MakeTrace) -> None:
+    first = database.open()
     for number in range(1000):
         first.add(make_trace(f"t{number}"))
     await first.close()
     await first.close()
-    again = place.open()
+    again = database.open()
     assert (await again.page(TraceFilters())).total == 1000
     assert await again.get("t999") == make_trace("t999")
     await again.close()
 
 
-async def test_adding_to_a_closed_store_is_a_bug(place, make_trace: MakeTrace) -> None:
-    store = place.open()
+async def test_adding_to_a_closed_store_is_a_bug(database, make_trace: MakeTrace) -> None:
+    store = database.open()
     await store.close()
     with pytest.raises(RuntimeError, match="is closed"):
         store.add(make_trace())
@@ -234,8 +234,8 @@ async def test_exported_traces_can_be_imported_unchanged(
     assert not any("\n" in line for line in lines)
 
 
-def test_any_text_can_be_kept(place, make_trace: MakeTrace) -> None:
-    store = place.open()
+def test_any_text_can_be_kept(database, make_trace: MakeTrace) -> None:
+    store = database.open()
 
     @given(text=st.text(st.characters(), min_size=1), name=st.text(st.characters(), min_size=1, max_size=20))
     def holds(text: str, name: str) -> None:
@@ -254,13 +254,13 @@ def test_any_text_can_be_kept(place, make_trace: MakeTrace) -> None:
 
 
 async def test_adding_traces_does_not_block_or_lose_any_without_the_database(
-    place, make_trace: MakeTrace, monkeypatch: pytest.MonkeyPatch
+    database, make_trace: MakeTrace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(async_store, "_READ_AFTER_WRITE_S", 0.2)
-    store = place.open()
+    store = database.open()
     store.add(make_trace("before"))
     await store.get("before")
-    with place.away():
+    with database.away():
         started = time.monotonic()
         for number in range(100):
             store.add(make_trace(f"during{number}"))
@@ -277,10 +277,10 @@ async def test_adding_traces_does_not_block_or_lose_any_without_the_database(
 
 
 async def test_traces_beyond_the_queue_are_spilled_to_a_file_and_written_later(
-    place, make_trace: MakeTrace, tmp_path: Path
+    database, make_trace: MakeTrace, tmp_path: Path
 ) -> None:
-    store = place.open(most=6)
-    with place.away():
+    store = database.open(most=6)
+    with database.away():
         for number in range(20):
             store.add(make_trace(f"t{number:02}"))
             if number % 3 == 2:
@@ -292,13 +292,13 @@ async def test_traces_beyond_the_queue_are_spilled_to_a_file_and_written_later(
     await store.close()
 
 
-async def test_a_queue_that_is_full_says_so(place, make_trace: MakeTrace, tmp_path: Path) -> None:
+async def test_a_queue_that_is_full_says_so(database, make_trace: MakeTrace, tmp_path: Path) -> None:
     """Where nothing can be put aside either."""
     (tmp_path / "data").mkdir(exist_ok=True)
     (tmp_path / "data" / "podium").touch()
-    store = place.open(most=3)
+    store = database.open(most=3)
     store._queue._spill = tmp_path / "data" / "podium"
-    with place.away():
+    with database.away():
         for number in range(3):
             store.add(make_trace(f"t{number}"))
         await until(lambda: store.write_problem is not None)
@@ -313,10 +313,10 @@ async def test_a_queue_that_is_full_says_so(place, make_trace: MakeTrace, tmp_pa
 
 
 async def test_traces_unwritten_at_close_are_written_by_the_next_store(
-    place, make_trace: MakeTrace, tmp_path: Path
+    database, make_trace: MakeTrace, tmp_path: Path
 ) -> None:
-    store = place.open(patience_s=0.2)
-    with place.away():
+    store = database.open(patience_s=0.2)
+    with database.away():
         traces = [make_trace(f"t{number}") for number in range(3)]
         for trace in traces:
             store.add(trace)
@@ -326,23 +326,23 @@ async def test_traces_unwritten_at_close_are_written_by_the_next_store(
             await store.close()
     (file,) = tmp_path.rglob("unwritten-*.jsonl")  # noqa: ASYNC240
     assert list(read_jsonl(file.read_text().splitlines(), "here")) == traces
-    following = place.open()
+    following = database.open()
     await until(lambda: not file.exists())
     assert await ids(following) == ["t2", "t1", "t0"]
     await following.close()
 
 
 async def test_a_damaged_line_of_a_spill_file_is_set_aside(
-    place, make_trace: MakeTrace, tmp_path: Path
+    database, make_trace: MakeTrace, tmp_path: Path
 ) -> None:
-    store = place.open(patience_s=0.2)
-    with place.away():
+    store = database.open(patience_s=0.2)
+    with database.away():
         store.add(make_trace("t1"))
         with pytest.raises(StoreError):
             await store.close()
     (file,) = tmp_path.rglob("unwritten-*.jsonl")  # noqa: ASYNC240
     file.write_bytes(b'{"id": "cut \n' + file.read_bytes())
-    following = place.open()
+    following = database.open()
     await until(lambda: not file.exists())
     assert await ids(following) == ["t1"]
     await following.close()
@@ -367,8 +367,8 @@ async def test_many_threads_and_loops_may_use_one_store(kept: AsyncTraceStore, m
     assert (await kept.page(TraceFilters(), limit=200)).total == 100
 
 
-async def test_two_stores_over_one_database_see_the_same(place, make_trace: MakeTrace) -> None:
-    one, other = place.open(), place.open()
+async def test_two_stores_over_one_database_see_the_same(database, make_trace: MakeTrace) -> None:
+    one, other = database.open(), database.open()
     one.add(make_trace("one"))
     await one.get("one")
     other.add(make_trace("other"))

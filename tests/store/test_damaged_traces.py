@@ -63,21 +63,21 @@ FLAWS: list[tuple[tuple[str | int, ...], Any, str]] = [
 ]
 
 
-def changed(trace: Any, place: tuple[str | int, ...], value: Any) -> str:
+def changed(trace: Any, path: tuple[str | int, ...], value: Any) -> str:
     document = json.loads(to_json(trace))
-    *path, last = place
+    *keys, last = path
     within = document
-    for key in path:
+    for key in keys:
         within = within[key]
     within[last] = value
     return json.dumps(document)
 
 
-@pytest.mark.parametrize(("place", "value", "said"), FLAWS)
+@pytest.mark.parametrize(("path", "value", "said"), FLAWS)
 def test_a_trace_that_does_not_fit_together_is_refused_at_its_line(
-    make_trace: Any, place: Any, value: Any, said: str, tmp_path: Path
+    make_trace: Any, path: Any, value: Any, said: str, tmp_path: Path
 ) -> None:
-    lines = [to_json(make_trace("good")), changed(make_trace("bad"), place, value)]
+    lines = [to_json(make_trace("good")), changed(make_trace("bad"), path, value)]
     with TraceStore(tmp_path / "t.sqlite") as store:
         with pytest.raises(UsageError) as refused:
             store.add_all(read_jsonl(lines, "all.jsonl"))
@@ -192,10 +192,10 @@ async def test_a_damaged_row_hides_no_others(
 async def test_a_damaged_row_of_a_file_hides_no_others_from_commands(
     make_trace: Any, way: Callable[[str], tuple[str, Any]], tmp_path: Path
 ) -> None:
-    place = tmp_path / "t.sqlite"
-    served = AsyncTraceStore(place)
+    path = tmp_path / "t.sqlite"
+    served = AsyncTraceStore(path)
     column = await damage(served, make_trace, way)
-    with TraceStore(place) as store:
+    with TraceStore(path) as store:
         listed = [summary.id for summary in store.list()]
         assert set(listed) >= {"t1", "t3"}
         assert len(listed) + store.damaged == 3
@@ -211,12 +211,12 @@ async def test_a_damaged_row_of_a_file_hides_no_others_from_commands(
 
 
 def test_trace_with_invalid_utf8_hides_no_other_traces(make_trace: Any, tmp_path: Path) -> None:
-    place = tmp_path / "t.sqlite"
-    with TraceStore(place) as store:
+    path = tmp_path / "t.sqlite"
+    with TraceStore(path) as store:
         store.add_all([make_trace("t1"), make_trace("t2")])
-    with closing(sqlite3.connect(place, isolation_level=None)) as file:
+    with closing(sqlite3.connect(path, isolation_level=None)) as file:
         file.execute("UPDATE podium_documents SET document = CAST(x'ff7b7d' AS TEXT) WHERE id = 't2'")
         file.execute("UPDATE traces SET question = CAST(x'ff41' AS TEXT) WHERE id = 't2'")
-    with TraceStore(place) as store:
+    with TraceStore(path) as store:
         assert {summary.id for summary in store.list()} == {"t1", "t2"}
         assert [trace.id for trace in store.iterate()] == ["t1"]

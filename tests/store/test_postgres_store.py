@@ -158,8 +158,8 @@ async def test_a_user_who_may_only_write_goes_on_with_the_tables_there(
         "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO clerk",
     ):
         postgres_server.psql(statement, database(postgres_url))
-    place = postgres_url.partition("@")[2]
-    store = open_store(f"postgresql://clerk:clerk@{place}")
+    server = postgres_url.partition("@")[2]
+    store = open_store(f"postgresql://clerk:clerk@{server}")
     store.add(make_trace())
     assert await store.get("t1") == make_trace()
     await store.close()

@@ -282,7 +282,7 @@ def test_a_trace_that_cannot_be_written_at_all_does_not_stop_the_others(tmp_path
         ({}, Path("~/.local/share/podium/traces.sqlite").expanduser()),
     ],
 )
-def test_the_default_place_follows_the_environment(environ, expected):
+def test_the_default_store_follows_the_environment(environ, expected):
     assert default_store_path(environ) == expected
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from key_storage import Place
+from key_storage import KeyStorage
 from running_server import Serve
 
 
@@ -65,11 +65,11 @@ def test_invalid_outcome_is_refused_with_its_field(
 
 
 def test_a_key_judges_its_own_traces_alone_and_an_admins_key_all(serve: Serve, tmp_path: Path) -> None:
-    place = Place(str(tmp_path / "traces.sqlite"))
-    url = serve(keys=place.keys(), store=tmp_path / "traces.sqlite")
+    storage = KeyStorage(str(tmp_path / "traces.sqlite"))
+    url = serve(keys=storage.keys(), store=tmp_path / "traces.sqlite")
 
     def client(name: str) -> httpx.Client:
-        key = place.add(name, admin=name == "root")
+        key = storage.add(name, admin=name == "root")
         return httpx.Client(base_url=url, headers={"authorization": f"Bearer {key}"})
 
     with client("ada") as ada, client("bob") as bob, client("root") as root:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
-from key_storage import Place
+from key_storage import KeyStorage
 from viewer_traces import keep, plain
 
 from podium.calls.shared_spend_limit import SharedSpendLimit
@@ -32,17 +32,17 @@ def store_of(path: Path, *owners: str | None) -> Path:
 
 def test_a_key_sees_its_own_sums_and_budget_and_an_admin_all(serve, tmp_path: Path) -> None:
     store = store_of(tmp_path / "traces.sqlite", "shop", "lab")
-    place = Place(str(store))
-    shop, caller = asyncio.run(place.added("shop", budget="5/day"))
-    keys = {"shop": shop, "lab": place.add("lab", budget="5/day"), "boss": place.add("boss", admin=True)}
+    storage = KeyStorage(str(store))
+    shop, caller = asyncio.run(storage.added("shop", budget="5/day"))
+    keys = {"shop": shop, "lab": storage.add("lab", budget="5/day"), "boss": storage.add("boss", admin=True)}
 
     async def spend() -> None:
-        register = place.open()
+        register = storage.open()
         await register.settle(caller.id or "", datetime.now(UTC).strftime("%Y-%m-%d"), 2 * 10**9, 0)
         await register.close()
 
     asyncio.run(spend())
-    url = serve(store=store, keys=place.keys())
+    url = serve(store=store, keys=storage.keys())
 
     def asked(name: str) -> tuple[list[str], list[tuple[str, float]]]:
         headers = {"Authorization": f"Bearer {keys[name]}"}

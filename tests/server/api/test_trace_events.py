@@ -99,8 +99,8 @@ def test_a_reader_gets_every_event_as_it_happens(url: str, writer: Writer) -> No
             "round_ended",
             {"round": 0, "response": "Six sevens are 42."},
         )
-        place, kind, data = next(told)
-        assert (place, kind) == ("ended", "ended")
+        event_id, kind, data = next(told)
+        assert (event_id, kind) == ("ended", "ended")
         assert Trace.model_validate(data["trace"]).id == trace_id
         assert list(told) == []
 
@@ -112,8 +112,8 @@ def test_a_stream_that_broke_goes_on_behind_any_of_its_events(url: str, writer: 
     with httpx.stream("GET", address, timeout=20) as reply:
         whole = list(events(reply))
     text = "".join(data["text"] for _, kind, data in whole if kind == "text")
-    for number, (place, _, _) in enumerate(whole[:-1]):
-        with httpx.stream("GET", address, headers={"last-event-id": place}, timeout=20) as reply:
+    for number, (event_id, _, _) in enumerate(whole[:-1]):
+        with httpx.stream("GET", address, headers={"last-event-id": event_id}, timeout=20) as reply:
             rest = list(events(reply))
         seen = "".join(data["text"] for _, kind, data in whole[: number + 1] if kind == "text")
         assert seen + "".join(data["text"] for _, kind, data in rest if kind == "text") == text

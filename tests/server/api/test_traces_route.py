@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
-from key_storage import Place
+from key_storage import KeyStorage
 from running_server import Serve
 
 from podium.trace import Trace
@@ -183,9 +183,9 @@ def test_ambiguous_trace_id_is_refused_and_deletion_needs_the_whole_id(
 @contextmanager
 def keyed(serve: Serve, folder: Path) -> Iterator[Callable[[str], httpx.Client]]:
     """Clients with the keys of ada, bob, and an admin."""
-    place = Place(str(folder / "traces.sqlite"))
-    keys = {name: place.add(name, admin=name == "root") for name in ("ada", "bob", "root")}
-    url = serve(keys=place.keys(), store=folder / "traces.sqlite")
+    storage = KeyStorage(str(folder / "traces.sqlite"))
+    keys = {name: storage.add(name, admin=name == "root") for name in ("ada", "bob", "root")}
+    url = serve(keys=storage.keys(), store=folder / "traces.sqlite")
     opened = {
         name: httpx.Client(base_url=url, headers={"authorization": f"Bearer {key}"})
         for name, key in keys.items()

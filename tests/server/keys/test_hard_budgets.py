@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from key_storage import Place
+from key_storage import KeyStorage
 from served_process import served
 
 from podium.workers.spend_limit import NANO_PER_USD
@@ -71,23 +71,25 @@ async def refusals(url: str, key: str, worker: str) -> int:
         return sum(await asyncio.gather(*map(is_refused, range(QUESTIONS))))
 
 
-def test_concurrent_questions_stay_within_key_budget_for_any_text(place: Place, tmp_path: Path) -> None:
+def test_concurrent_questions_stay_within_key_budget_for_any_text(
+    storage: KeyStorage, tmp_path: Path
+) -> None:
     # What a text costs is no matter of the store: the second has the extremes alone.
-    texts = TEXTS if place.store.endswith(".sqlite") else ("prose",)
-    keys = {worker: asyncio.run(place.added(worker, budget=str(LIMIT_USD))) for worker in texts}
+    texts = TEXTS if storage.store.endswith(".sqlite") else ("prose",)
+    keys = {worker: asyncio.run(storage.added(worker, budget=str(LIMIT_USD))) for worker in texts}
     provider, refused = Provider(), {}
     with FaultServer(provider.answer).in_thread() as server:
         pool = tmp_path / "pool.toml"
         pool.write_text("".join(WORKER.format(name=worker, url=server.url) for worker in texts))
         with served(
-            tmp_path, "--pool", str(pool), "--planner", "single:prose", "--store", place.store
+            tmp_path, "--pool", str(pool), "--planner", "single:prose", "--store", storage.store
         ) as ours:
             for worker, (key, _) in keys.items():
                 refused[worker] = asyncio.run(refusals(ours.url, key, worker))
             assert ours.end()[0] == 0
 
     async def spent_usd(key: str) -> float:
-        register = place.open()
+        register = storage.open()
         try:
             return (await register.spending(key, "")).spent / NANO_PER_USD
         finally:

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from key_storage import Place
+from key_storage import KeyStorage
 from sqlalchemy import Executable
 
 from podium.calls import Ledger, Reservation
@@ -33,8 +33,8 @@ def ledger(key_budget: KeyBudget) -> Ledger:
 class Replica:
     """One more server over the same keys."""
 
-    def __init__(self, place: Place, caller: Caller) -> None:
-        self.register: Register = place.open()
+    def __init__(self, storage: KeyStorage, caller: Caller) -> None:
+        self.register: Register = storage.open()
         self.key_budget = KeyBudget(self.register, caller, "x")
         self.paid = 0.0
         self.begun = asyncio.Event()
@@ -61,9 +61,9 @@ class Replica:
         await self.register.close()
 
 
-async def test_with_64_calls_in_flight_at_each_of_two_replicas_the_limit_holds(place: Place) -> None:
-    _, caller = await place.added(budget="2")
-    replicas, watch, random = [Replica(place, caller) for _ in range(2)], place.open(), Random("wallets")
+async def test_with_64_calls_in_flight_at_each_of_two_replicas_the_limit_holds(storage: KeyStorage) -> None:
+    _, caller = await storage.added(budget="2")
+    replicas, watch, random = [Replica(storage, caller) for _ in range(2)], storage.open(), Random("wallets")
     peak = 0
 
     async def ask(replica: Replica) -> None:
@@ -96,9 +96,9 @@ async def test_with_64_calls_in_flight_at_each_of_two_replicas_the_limit_holds(p
     assert spending.spent > 1.9 * NANO_PER_USD, "nobody was refused while there was room"
 
 
-async def test_a_budget_can_be_used_to_the_last_billionth(place: Place) -> None:
-    _, caller = await place.added(budget="1")
-    replica = Replica(place, caller)
+async def test_a_budget_can_be_used_to_the_last_billionth(storage: KeyStorage) -> None:
+    _, caller = await storage.added(budget="1")
+    replica = Replica(storage, caller)
     for _ in range(10):
         await replica.call(0.1, 0.1)
     assert (replica.calls, replica.refusals) == (10, [])
@@ -112,9 +112,9 @@ async def test_a_budget_can_be_used_to_the_last_billionth(place: Place) -> None:
     await replica.close()
 
 
-async def test_call_above_key_budget_is_refused_at_once_with_the_amount_left(place: Place) -> None:
-    _, caller = await place.added(budget="5/day")
-    replica = Replica(place, caller)
+async def test_call_above_key_budget_is_refused_at_once_with_the_amount_left(storage: KeyStorage) -> None:
+    _, caller = await storage.added(budget="5/day")
+    replica = Replica(storage, caller)
     await replica.call(1.0, 0.5)
     await replica.call(4.75, 0.0)
     assert replica.refusals == [
@@ -125,9 +125,9 @@ async def test_call_above_key_budget_is_refused_at_once_with_the_amount_left(pla
     await replica.close()
 
 
-async def test_a_call_waits_for_those_in_flight_here_that_may_make_room(place: Place) -> None:
-    _, caller = await place.added(budget="1")
-    replica = Replica(place, caller)
+async def test_a_call_waits_for_those_in_flight_here_that_may_make_room(storage: KeyStorage) -> None:
+    _, caller = await storage.added(budget="1")
+    replica = Replica(storage, caller)
     async with asyncio.TaskGroup() as group:
         for _ in range(4):
             group.create_task(replica.call(0.75, 0.0625, 0.05))
@@ -135,9 +135,9 @@ async def test_a_call_waits_for_those_in_flight_here_that_may_make_room(place: P
     await replica.close()
 
 
-async def test_small_call_proceeds_when_a_large_call_exceeds_the_key_budget(place: Place) -> None:
-    _, caller = await place.added(budget="1")
-    replica = Replica(place, caller)
+async def test_small_call_proceeds_when_a_large_call_exceeds_the_key_budget(storage: KeyStorage) -> None:
+    _, caller = await storage.added(budget="1")
+    replica = Replica(storage, caller)
     async with asyncio.TaskGroup() as group:
         group.create_task(replica.call(2.0, 0.0))
         for _ in range(5):
@@ -147,9 +147,9 @@ async def test_small_call_proceeds_when_a_large_call_exceeds_the_key_budget(plac
     await replica.close()
 
 
-async def test_reservation_of_a_killed_replica_stays_counted(place: Place) -> None:
-    _, caller = await place.added(budget="1")
-    killed, other = Replica(place, caller), Replica(place, caller)
+async def test_reservation_of_a_killed_replica_stays_counted(storage: KeyStorage) -> None:
+    _, caller = await storage.added(budget="1")
+    killed, other = Replica(storage, caller), Replica(storage, caller)
     assert await ledger(killed.key_budget).reserve(Reservation(1, 1, 0.6)) is None
     await killed.register.close()
     await other.call(0.6, 0.0)
@@ -159,9 +159,9 @@ async def test_reservation_of_a_killed_replica_stays_counted(place: Place) -> No
     await other.close()
 
 
-async def test_a_planner_is_charged_without_a_reservation(place: Place) -> None:
-    _, caller = await place.added(budget="1")
-    replica = Replica(place, caller)
+async def test_a_planner_is_charged_without_a_reservation(storage: KeyStorage) -> None:
+    _, caller = await storage.added(budget="1")
+    replica = Replica(storage, caller)
     question = ledger(replica.key_budget)
     question.charge(Spent(cost_usd=0.7))
     assert await question.reserve(Reservation(1, 1, 0.4)) is not None, "also before it is booked"
@@ -170,14 +170,14 @@ async def test_a_planner_is_charged_without_a_reservation(place: Place) -> None:
     question.charge(Spent(cost_usd=0.5))
     assert replica.key_budget.exhausted
     await replica.close()
-    again = place.open()
+    again = storage.open()
     assert (await again.spending(caller.id or "", "x")).spent == round(1.5 * NANO_PER_USD)
     await again.close()
 
 
-async def test_who_is_cancelled_while_waiting_holds_nothing(place: Place) -> None:
-    _, caller = await place.added(budget="1")
-    replica, answered = Replica(place, caller), asyncio.Event()
+async def test_who_is_cancelled_while_waiting_holds_nothing(storage: KeyStorage) -> None:
+    _, caller = await storage.added(budget="1")
+    replica, answered = Replica(storage, caller), asyncio.Event()
     first = asyncio.create_task(replica.call(0.75, 0.0, until=answered))
     await replica.begun.wait()
     waiting = asyncio.create_task(replica.call(0.75, 0.0))
@@ -192,10 +192,10 @@ async def test_who_is_cancelled_while_waiting_holds_nothing(place: Place) -> Non
 
 
 async def test_denial_received_after_budget_was_freed_refuses_no_call(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    storage: KeyStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, caller = await place.added(budget="1")
-    replica, answered, settled = Replica(place, caller), asyncio.Event(), asyncio.Event()
+    _, caller = await storage.added(budget="1")
+    replica, answered, settled = Replica(storage, caller), asyncio.Event(), asyncio.Event()
     first = asyncio.create_task(replica.call(0.75, 0.0, until=answered))
     await replica.begun.wait()
     denied, reserve = asyncio.Event(), replica.register.reserve
@@ -221,10 +221,10 @@ async def test_denial_received_after_budget_was_freed_refuses_no_call(
 
 
 async def test_refusal_does_not_report_budget_being_released_as_reserved(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    storage: KeyStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, caller = await place.added(budget="5")
-    replica, settling, answered = Replica(place, caller), asyncio.Event(), asyncio.Event()
+    _, caller = await storage.added(budget="5")
+    replica, settling, answered = Replica(storage, caller), asyncio.Event(), asyncio.Event()
     settle = replica.register.settle
 
     async def slow(*args: Any) -> Any:
@@ -245,9 +245,9 @@ async def test_refusal_does_not_report_budget_being_released_as_reserved(
 async def test_concurrent_calls_share_register_queries(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = Place(str(tmp_path / "traces.sqlite"))
-    _, caller = await place.added(budget="100")
-    replica = Replica(place, caller)
+    storage = KeyStorage(str(tmp_path / "traces.sqlite"))
+    _, caller = await storage.added(budget="100")
+    replica = Replica(storage, caller)
     assert replica.register is not None
     trips, database = [], replica.register._database
     rows = database.rows
@@ -269,9 +269,9 @@ async def test_concurrent_calls_share_register_queries(
 
 
 async def test_register_failure_fails_the_call_but_keeps_pending_bookings(tmp_path: Path) -> None:
-    place = Place(str(tmp_path / "traces.sqlite"))
-    _, caller = await place.added(budget="1")
-    replica = Replica(place, caller)
+    storage = KeyStorage(str(tmp_path / "traces.sqlite"))
+    _, caller = await storage.added(budget="1")
+    replica = Replica(storage, caller)
     await replica.call(0.5, 0.25)
     with closing(sqlite3.connect(tmp_path / "keys.sqlite")) as file:
         file.execute("ALTER TABLE podium_key_spending RENAME TO away")
@@ -280,18 +280,18 @@ async def test_register_failure_fails_the_call_but_keeps_pending_bookings(tmp_pa
         file.execute("ALTER TABLE away RENAME TO podium_key_spending")
     await replica.call(0.75, 0.125)
     await replica.close()
-    again = place.open()
+    again = storage.open()
     spending = await again.spending(caller.id or "", "x")
     assert (spending.spent, spending.reserved) == (round(0.375 * NANO_PER_USD), 0)
     await again.close()
 
 
 async def test_a_days_budget_begins_anew_and_a_question_is_paid_by_its_day(
-    place: Place,
+    storage: KeyStorage,
 ) -> None:
-    _, caller = await place.added(budget="1/day")
+    _, caller = await storage.added(budget="1/day")
     now = [NOW]
-    keys = Keys(place.open(), now=lambda: now[0])
+    keys = Keys(storage.open(), now=lambda: now[0])
     before = keys.spend_limit(caller)
     assert before is not None
     hold = Reservation(1, 1, 0.9)
@@ -304,17 +304,17 @@ async def test_a_days_budget_begins_anew_and_a_question_is_paid_by_its_day(
     ledger(before).settle(hold, Spent(cost_usd=0.5))
     ledger(after).settle(hold, Spent(cost_usd=0.75))
     await keys.close()
-    register = place.open()
+    register = storage.open()
     spent = [(await register.spending(caller.id or "", day)).spent for day in ("2026-03-01", "2026-03-02")]
     assert spent == [NANO_PER_USD // 2, 3 * NANO_PER_USD // 4]
     await register.close()
 
 
 async def test_a_budget_spent_by_another_replica_is_refused_before_anything_runs(
-    place: Place,
+    storage: KeyStorage,
 ) -> None:
-    _, caller = await place.added(budget="1/month")
-    ours, theirs = Keys(place.open()), Keys(place.open())
+    _, caller = await storage.added(budget="1/month")
+    ours, theirs = Keys(storage.open()), Keys(storage.open())
     key_budget = theirs.spend_limit(caller)
     assert key_budget is not None
     ledger(key_budget).charge(Spent(cost_usd=1.25))
@@ -334,17 +334,17 @@ async def test_a_budget_spent_by_another_replica_is_refused_before_anything_runs
     await ours.close()
 
 
-async def test_a_key_without_a_budget_has_no_spend_limit(place: Place) -> None:
-    _, caller = await place.added()
-    keys = Keys(place.open())
+async def test_a_key_without_a_budget_has_no_spend_limit(storage: KeyStorage) -> None:
+    _, caller = await storage.added()
+    keys = Keys(storage.open())
     assert keys.spend_limit(caller) is None
     assert keys.spend_limit(Caller(admin=True)) is None
     await keys.close()
 
 
-async def test_call_with_a_removed_key_is_refused_at_once(place: Place) -> None:
-    _, caller = await place.added(budget="1")
-    replica, answered = Replica(place, caller), asyncio.Event()
+async def test_call_with_a_removed_key_is_refused_at_once(storage: KeyStorage) -> None:
+    _, caller = await storage.added(budget="1")
+    replica, answered = Replica(storage, caller), asyncio.Event()
     running = asyncio.create_task(replica.call(0.25, 0.125, until=answered))
     await replica.begun.wait()
     assert await replica.register.remove("web")

@@ -19,7 +19,7 @@ from urllib.error import HTTPError
 import httpx
 import openai
 import pytest
-from key_storage import Place
+from key_storage import KeyStorage
 from openai import OpenAI
 from openai_client import client
 from running_server import Serve
@@ -45,17 +45,17 @@ def worker(name: str, *, most_tokens: int = 10, **more: Any) -> ScriptedWorker:
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Place:
-    return Place(str(tmp_path / "traces.sqlite"))
+def file(tmp_path: Path) -> KeyStorage:
+    return KeyStorage(str(tmp_path / "traces.sqlite"))
 
 
 @pytest.fixture
-def start(serve: Serve, file: Place) -> Iterator[Start]:
+def start(serve: Serve, file: KeyStorage) -> Iterator[Start]:
     """Starts a server over `ada` and `bob` with the keys in `file`; `ada` plans alone."""
     registers = []
 
-    def started(*workers: ScriptedWorker, place: Place = file, **settings: Any) -> str:
-        keys = Keys(place.open())
+    def started(*workers: ScriptedWorker, storage: KeyStorage = file, **settings: Any) -> str:
+        keys = Keys(storage.open())
         registers.append(keys.register)
         pool = Pool(workers or (worker("ada"), worker("bob")))
         return serve(pool, planner=f"single:{pool.names[0]}", keys=keys, **settings)
@@ -93,11 +93,11 @@ def eventually(true: Callable[[], bool]) -> float:
     return time.monotonic() - began
 
 
-def test_the_official_client_sends_its_key(start: Start, file: Place) -> None:
+def test_the_official_client_sends_its_key(start: Start, file: KeyStorage) -> None:
     assert ask(start(), file.add()).choices[0].message.content == REPLY
 
 
-def test_without_a_key_or_with_a_wrong_one_the_answer_is_the_same(start: Start, file: Place) -> None:
+def test_without_a_key_or_with_a_wrong_one_the_answer_is_the_same(start: Start, file: KeyStorage) -> None:
     key, url = file.add(), start()
     file.add("gone")
     wrong = [
@@ -132,7 +132,9 @@ OPEN = {"/healthz", "/readyz", "/openapi.json", "/", "/viewer/{path}"}
 """They hold nothing private."""
 
 
-def test_every_other_route_refuses_a_request_without_a_key(start: Start, file: Place, tmp_path: Path) -> None:
+def test_every_other_route_refuses_a_request_without_a_key(
+    start: Start, file: KeyStorage, tmp_path: Path
+) -> None:
     file.add()
     url = start(store=tmp_path / "traces.sqlite")
     described = json.loads(answer(f"{url}/openapi.json")[1])["paths"]
@@ -145,7 +147,7 @@ def test_every_other_route_refuses_a_request_without_a_key(start: Start, file: P
         assert headers["www-authenticate"] == "Bearer"
 
 
-def test_every_route_takes_the_key_in_the_header_of_anthropic(start: Start, file: Place) -> None:
+def test_every_route_takes_the_key_in_the_header_of_anthropic(start: Start, file: KeyStorage) -> None:
     key, url = file.add(admin=True), start()
     for path in ("/v1/models", "/v1/models/podium", "/api/traces", "/metrics"):
         assert httpx.get(url + path, headers={"x-api-key": key}).status_code == 200, path
@@ -159,7 +161,7 @@ def test_every_route_takes_the_key_in_the_header_of_anthropic(start: Start, file
         assert httpx.post(url + path, headers={"x-api-key": key}, json=body).status_code == 200, path
 
 
-def test_server_requires_a_key_permanently_once_a_key_existed(start: Start, file: Place) -> None:
+def test_server_requires_a_key_permanently_once_a_key_existed(start: Start, file: KeyStorage) -> None:
     url = start()
     assert answer(f"{url}/v1/models")[0] == 200
     key = file.add()
@@ -173,7 +175,7 @@ def test_server_requires_a_key_permanently_once_a_key_existed(start: Start, file
 
 @pytest.mark.parametrize("may", [{"deny": ("bob",)}, {"allow": ("ada",)}])
 def test_a_request_for_a_forbidden_worker_is_refused_before_anything_runs(
-    start: Start, file: Place, may: dict[str, Any]
+    start: Start, file: KeyStorage, may: dict[str, Any]
 ) -> None:
     workers, key = (worker("ada"), worker("bob")), file.add(**may)
     url = start(*workers)
@@ -204,7 +206,7 @@ def test_a_request_for_a_forbidden_worker_is_refused_before_anything_runs(
     assert "bob" not in names
 
 
-def test_response_of_another_key_is_not_found(start: Start, file: Place, tmp_path: Path) -> None:
+def test_response_of_another_key_is_not_found(start: Start, file: KeyStorage, tmp_path: Path) -> None:
     keys = {name: file.add(name, admin=name == "boss") for name in ("ada", "bob", "boss")}
     url = start(store=tmp_path / "traces.sqlite")
     ada, bob, boss = (client(url, key).responses for key in keys.values())
@@ -218,7 +220,7 @@ def test_response_of_another_key_is_not_found(start: Start, file: Place, tmp_pat
     assert [one.retrieve(made.id).output_text for one in (ada, boss)] == [made.output_text] * 2
 
 
-def test_requests_over_the_rate_limit_get_retry_after(start: Start, file: Place) -> None:
+def test_requests_over_the_rate_limit_get_retry_after(start: Start, file: KeyStorage) -> None:
     key, other, url = file.add(rpm=3), file.add("other"), start()
     for _ in range(3):
         ask(url, key)
@@ -232,7 +234,7 @@ def test_requests_over_the_rate_limit_get_retry_after(start: Start, file: Place)
 
 
 def test_call_above_the_rest_of_the_key_budget_gets_402_with_amount_left(
-    start: Start, file: Place, tmp_path: Path
+    start: Start, file: KeyStorage, tmp_path: Path
 ) -> None:
     key, workers = file.add(budget="0.15/day"), (worker("ada"),)
     url = start(*workers, store=tmp_path / "traces.sqlite")
@@ -249,7 +251,7 @@ def test_call_above_the_rest_of_the_key_budget_gets_402_with_amount_left(
     assert kept["rounds"][0]["spans"][0]["status"] == "refused"
 
 
-def test_a_spent_budget_is_refused_at_once_and_no_client_tries_again(start: Start, file: Place) -> None:
+def test_a_spent_budget_is_refused_at_once_and_no_client_tries_again(start: Start, file: KeyStorage) -> None:
     key, free, workers = file.add(budget="0.03"), file.add("free"), (worker("ada", most_tokens=3),)
     none, url = file.add("none", budget="0"), start(*workers)
     with pytest.raises(openai.APIStatusError) as broke:
@@ -271,7 +273,7 @@ def test_a_spent_budget_is_refused_at_once_and_no_client_tries_again(start: Star
         assert asking.models.list().data, "what costs nothing goes on"
 
 
-def test_a_streamed_question_is_stopped_by_the_budget_too(start: Start, file: Place) -> None:
+def test_a_streamed_question_is_stopped_by_the_budget_too(start: Start, file: KeyStorage) -> None:
     key, url = file.add(budget="0.05"), start()
     with pytest.raises(openai.APIError, match="The call could cost") as told:
         list(ask(url, key, stream=True))
@@ -279,7 +281,7 @@ def test_a_streamed_question_is_stopped_by_the_budget_too(start: Start, file: Pl
 
 
 def test_a_key_is_in_no_file_log_trace_or_figure(
-    start: Start, file: Place, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    start: Start, file: KeyStorage, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     key, boss = file.add(rpm=4, budget="1/day"), file.add("boss", admin=True)
@@ -296,7 +298,7 @@ def test_a_key_is_in_no_file_log_trace_or_figure(
         assert not [text for text in said if secret[12:40].encode() in text]
 
 
-def test_a_server_that_cannot_read_its_keys_refuses_every_request(start: Start, file: Place) -> None:
+def test_a_server_that_cannot_read_its_keys_refuses_every_request(start: Start, file: KeyStorage) -> None:
     key, url = file.add(), start()
     assert answer(f"{url}/v1/models", f"Bearer {key}")[0] == 200
     with closing(sqlite3.connect(Path(file.store).with_name(FILE))) as kept:

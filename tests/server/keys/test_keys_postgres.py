@@ -6,15 +6,15 @@ import asyncio
 import os
 import signal
 
-from key_storage import Place
+from key_storage import KeyStorage
 
 from podium.errors import StoreError
 
 
 async def test_postgres_rate_limit_uses_a_sliding_minute(postgres_url: str, postgres_server) -> None:
-    place = Place(postgres_url)
-    _, caller = await place.added(rpm=2)
-    register = place.open()
+    storage = KeyStorage(postgres_url)
+    _, caller = await storage.added(rpm=2)
+    register = storage.open()
     assert [await register.count_request(caller.id) is None for _ in range(3)] == [True, True, False]
     database = postgres_url.rpartition("/")[2]
     postgres_server.psql("UPDATE podium_key_requests SET at = at - 59 WHERE slot = 1", database)
@@ -25,7 +25,7 @@ async def test_postgres_rate_limit_uses_a_sliding_minute(postgres_url: str, post
 
 
 async def test_a_database_holds_no_key(postgres_url: str, postgres_server) -> None:
-    key, _ = await Place(postgres_url).added("ada", rpm=3, budget="1")
+    key, _ = await KeyStorage(postgres_url).added("ada", rpm=3, budget="1")
     database = postgres_url.rpartition("/")[2]
     rows = postgres_server.psql("SELECT k::text, encode(digest, 'escape') FROM podium_keys k", database)
     assert key[:11] in rows
@@ -33,16 +33,16 @@ async def test_a_database_holds_no_key(postgres_url: str, postgres_server) -> No
 
 
 def test_a_register_serves_one_event_loop_after_another(postgres_url: str) -> None:
-    register = Place(postgres_url).open()
+    register = KeyStorage(postgres_url).open()
     assert [asyncio.run(register.keys()) for _ in range(3)] == [()] * 3
 
 
 async def test_requests_in_flight_when_the_database_is_killed_fail(
     postgres_url: str, postgres_server
 ) -> None:
-    place = Place(postgres_url)
-    await place.added()
-    register = place.open()
+    storage = KeyStorage(postgres_url)
+    await storage.added()
+    register = storage.open()
 
     async def ask() -> list[Exception]:
         failures = []

@@ -9,27 +9,27 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from key_storage import Place
+from key_storage import KeyStorage
 
 from podium.errors import UsageError
 from podium.server.keys.keys import FILE
 from podium.server.keys.register import KeySpending, Register, Secret, StoredKey
 
 
-async def test_register_returns_key_settings_as_given(place: Place) -> None:
+async def test_register_returns_key_settings_as_given(storage: KeyStorage) -> None:
     may = {"rpm": 5, "admin": True, "allow": ("a", "b, c"), "deny": ("ü'; DROP TABLE keys",)}
-    _, full = await place.added("web", budget="5/day", **may)
-    _, bare = await place.added("phone")
-    register = place.open()
+    _, full = await storage.added("web", budget="5/day", **may)
+    _, bare = await storage.added("phone")
+    register = storage.open()
     assert [kept.caller for kept in await register.keys()] == [full, bare]
     assert (await register.keys())[0].added.tzinfo is not None
     await register.close()
     await register.close()
 
 
-async def test_key_name_is_unique(place: Place) -> None:
-    _, caller = await place.added("web", rpm=2)
-    register, secret = place.open(), Secret.new()
+async def test_key_name_is_unique(storage: KeyStorage) -> None:
+    _, caller = await storage.added("web", rpm=2)
+    register, secret = storage.open(), Secret.new()
     again = StoredKey(replace(caller, id=secret.id), secret.digest, datetime.now(UTC))
     assert not await register.add(again)
     assert not await register.add(replace(again, caller=replace(caller, name="other"))), (
@@ -39,9 +39,9 @@ async def test_key_name_is_unique(place: Place) -> None:
     await register.close()
 
 
-async def test_removed_key_can_neither_ask_nor_spend_and_loses_its_history(place: Place) -> None:
-    _, caller = await place.added("web", rpm=2, budget="5/day")
-    register, key = place.open(), caller.id
+async def test_removed_key_can_neither_ask_nor_spend_and_loses_its_history(storage: KeyStorage) -> None:
+    _, caller = await storage.added("web", rpm=2, budget="5/day")
+    register, key = storage.open(), caller.id
     assert await register.count_request(key) is None
     assert await register.reserve(key, "today", 100, 60) == KeySpending(0, 60)
     assert await register.remove("web")
@@ -54,9 +54,9 @@ async def test_removed_key_can_neither_ask_nor_spend_and_loses_its_history(place
     await register.close()
 
 
-async def test_a_sum_is_reserved_spent_and_given_back_within_the_limit(place: Place) -> None:
-    _, caller = await place.added(budget="1")
-    register, key = place.open(), caller.id
+async def test_a_sum_is_reserved_spent_and_given_back_within_the_limit(storage: KeyStorage) -> None:
+    _, caller = await storage.added(budget="1")
+    register, key = storage.open(), caller.id
     assert await register.spending(key, "x") == KeySpending(0, 0)
     assert await register.reserve(key, "x", 100, 101) is None
     assert await register.reserve(key, "x", 100, 60) == KeySpending(0, 60)
@@ -74,10 +74,10 @@ async def test_a_sum_is_reserved_spent_and_given_back_within_the_limit(place: Pl
     await register.close()
 
 
-async def test_replicas_together_let_in_as_many_requests_as_a_minute_may_have(place: Place) -> None:
-    _, caller = await place.added(rpm=30)
-    _, other = await place.added("other", rpm=3)
-    replicas = [place.open() for _ in range(3)]
+async def test_replicas_together_let_in_as_many_requests_as_a_minute_may_have(storage: KeyStorage) -> None:
+    _, caller = await storage.added(rpm=30)
+    _, other = await storage.added("other", rpm=3)
+    replicas = [storage.open() for _ in range(3)]
     waits = await asyncio.gather(
         *(replica.count_request(caller.id) for _ in range(30) for replica in replicas)
     )
@@ -89,8 +89,8 @@ async def test_replicas_together_let_in_as_many_requests_as_a_minute_may_have(pl
 
 
 async def test_a_minute_slides_over_requests_one_by_one(tmp_path: Path) -> None:
-    place, now = Place(str(tmp_path / "traces.sqlite")), [1e9]
-    _, caller = await place.added(rpm=3)
+    storage, now = KeyStorage(str(tmp_path / "traces.sqlite")), [1e9]
+    _, caller = await storage.added(rpm=3)
     register = Register(tmp_path / FILE, clock=lambda: now[0])
     for at, wait in [
         (0, None),
@@ -114,9 +114,9 @@ def contents(folder: Path) -> dict[Path, bytes]:
 
 
 async def test_a_file_of_keys_is_its_owners_alone_and_holds_no_key(tmp_path: Path) -> None:
-    place = Place(str(tmp_path / "deep" / "traces.sqlite"))
-    keys = [(await place.added(name, rpm=3, budget="1"))[0] for name in ("ada", "bob")]
-    register = place.open()
+    storage = KeyStorage(str(tmp_path / "deep" / "traces.sqlite"))
+    keys = [(await storage.added(name, rpm=3, budget="1"))[0] for name in ("ada", "bob")]
+    register = storage.open()
     await register.count_request((await register.keys())[0].caller.id or "")
     files = contents(tmp_path)
     assert {path.name for path in files} >= {"keys.sqlite", "keys.sqlite-wal"}
@@ -136,12 +136,12 @@ async def test_a_file_that_is_something_else_is_left_as_it_was(tmp_path: Path) -
         other.execute("CREATE TABLE mine (x)")
     before = file.read_bytes()
     with pytest.raises(UsageError, match="is an SQLite file, but not a file of keys; move it away"):
-        Place(str(tmp_path / "traces.sqlite")).open()
+        KeyStorage(str(tmp_path / "traces.sqlite")).open()
     assert file.read_bytes() == before
 
 
 def test_reading_a_missing_key_file_does_not_create_the_file(tmp_path: Path) -> None:
-    place = Place(str(tmp_path / "none" / "traces.sqlite"))
+    storage = KeyStorage(str(tmp_path / "none" / "traces.sqlite"))
     with pytest.raises(UsageError, match=r"There is no file of keys at .*; `podium keys add` makes one"):
-        place.open(create=False)
+        storage.open(create=False)
     assert list(tmp_path.iterdir()) == []

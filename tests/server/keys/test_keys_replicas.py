@@ -12,7 +12,7 @@ from pathlib import Path
 
 import openai
 import pytest
-from key_storage import Place
+from key_storage import KeyStorage
 from served_process import command
 
 from podium.server.keys.register import KeySpending
@@ -35,8 +35,8 @@ PAID_USD = 0.03
 class Running:
     """Processes of this test."""
 
-    def __init__(self, place: Place, folder: Path) -> None:
-        self._place, self._folder = place, folder
+    def __init__(self, storage: KeyStorage, folder: Path) -> None:
+        self._storage, self._folder = storage, folder
         self._processes: list[subprocess.Popen[str]] = []
 
     def start(self, count: int = 2, *, delay: float = 0.03) -> list[str]:
@@ -44,7 +44,7 @@ class Running:
         pool = self._folder / "pool.toml"
         pool.write_text(POOL.format(delay=delay))
         serve = command(
-            "--pool", str(pool), "--planner", "single:ada", "--port", "0", "--store", self._place.store
+            "--pool", str(pool), "--planner", "single:ada", "--port", "0", "--store", self._storage.store
         )
         here = {**os.environ, "PODIUM_STORE": str(self._folder / "own.sqlite")}
         started = [
@@ -69,8 +69,8 @@ class Running:
 
 
 @pytest.fixture
-def running(place: Place, tmp_path: Path) -> Iterator[Running]:
-    processes = Running(place, tmp_path)
+def running(storage: KeyStorage, tmp_path: Path) -> Iterator[Running]:
+    processes = Running(storage, tmp_path)
     yield processes
     processes.end(signal.SIGKILL)
 
@@ -105,28 +105,28 @@ class WorkerCall:
                 self.answered += 1
 
 
-async def spending(place: Place, key: str, period: str = "") -> KeySpending:
-    register = place.open()
+async def spending(storage: KeyStorage, key: str, period: str = "") -> KeySpending:
+    register = storage.open()
     try:
         return await register.spending(key, period)
     finally:
         await register.close()
 
 
-async def until_reserved(place: Place, key: str, usd: float) -> None:
+async def until_reserved(storage: KeyStorage, key: str, usd: float) -> None:
     for _ in range(600):
-        if (await spending(place, key)).reserved == round(usd * NANO_PER_USD):
+        if (await spending(storage, key)).reserved == round(usd * NANO_PER_USD):
             return
         await asyncio.sleep(0.05)
-    raise AssertionError(await spending(place, key))
+    raise AssertionError(await spending(storage, key))
 
 
 async def test_many_questions_at_each_of_two_replicas_never_pass_the_budget(
-    place: Place, running: Running
+    storage: KeyStorage, running: Running
 ) -> None:
-    key, caller = await place.added(budget="1.5")
+    key, caller = await storage.added(budget="1.5")
     asking = WorkerCall(await asyncio.to_thread(running.start), key)
-    peak, done, register = 0, asyncio.Event(), place.open()
+    peak, done, register = 0, asyncio.Event(), storage.open()
 
     async def watch() -> None:
         nonlocal peak
@@ -141,7 +141,7 @@ async def test_many_questions_at_each_of_two_replicas_never_pass_the_budget(
     await watching
     await register.close()
     assert await asyncio.to_thread(running.end) == [0, 0]
-    at_end = await spending(place, caller.id or "")
+    at_end = await spending(storage, caller.id or "")
     assert peak <= 1.5 * NANO_PER_USD
     assert peak > NANO_PER_USD, "they were in flight together"
     assert at_end.reserved == 0
@@ -152,13 +152,13 @@ async def test_many_questions_at_each_of_two_replicas_never_pass_the_budget(
 
 
 async def test_replicas_that_shut_down_settle_what_their_last_questions_paid(
-    place: Place, running: Running
+    storage: KeyStorage, running: Running
 ) -> None:
-    key, caller = await place.added(budget="100")
+    key, caller = await storage.added(budget="100")
     asking = WorkerCall(await asyncio.to_thread(running.start, delay=1.0), key)
     questions = asyncio.create_task(asking.ask(8, in_flight=8))
-    await until_reserved(place, caller.id or "", 16 * MOST_USD)
+    await until_reserved(storage, caller.id or "", 16 * MOST_USD)
     assert await asyncio.to_thread(running.end) == [0, 0]
     await questions
     assert asking.answered == 16, "what was in flight ended"
-    assert await spending(place, caller.id or "") == KeySpending(16 * round(PAID_USD * NANO_PER_USD), 0)
+    assert await spending(storage, caller.id or "") == KeySpending(16 * round(PAID_USD * NANO_PER_USD), 0)

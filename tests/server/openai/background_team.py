@@ -77,7 +77,7 @@ def ended(asking: OpenAI, id: str, statuses: Sequence[str] = ("queued", "in_prog
     return until(look)
 
 
-def pronounce_dead(place: Path) -> None:
+def pronounce_dead(path: Path) -> None:
     """As if the servers of all responses in the store had given no sign of life for long."""
-    with closing(sqlite3.connect(place, isolation_level=None)) as file:
+    with closing(sqlite3.connect(path, isolation_level=None)) as file:
         file.execute("UPDATE podium_background SET heartbeat = heartbeat - 3600")

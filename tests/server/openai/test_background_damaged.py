@@ -35,9 +35,9 @@ OTHERS = (
 def test_background_response_with_a_damaged_row_does_not_stay_in_progress(
     serve: Serve, model: ChatModel, tmp_path: Path, heartbeat: object, document: str
 ) -> None:
-    place = tmp_path / "traces.sqlite"
-    asking = client(serve(str(pool_file(tmp_path, model.url)), store=place))
-    with closing(sqlite3.connect(place)) as file:
+    path = tmp_path / "traces.sqlite"
+    asking = client(serve(str(pool_file(tmp_path, model.url)), store=path))
+    with closing(sqlite3.connect(path)) as file:
         file.execute(OTHERS, (document, heartbeat))
         file.commit()
     # The server's own look for rows of killed servers may be ending this one.
@@ -54,8 +54,8 @@ def test_response_is_not_made_after_its_client_got_a_storage_error(
     serve: Serve, model: ChatModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The database keeps the request, but its reply is lost."""
-    place = tmp_path / "traces.sqlite"
-    url = serve(str(pool_file(tmp_path, model.url)), store=place)
+    path = tmp_path / "traces.sqlite"
+    url = serve(str(pool_file(tmp_path, model.url)), store=path)
     asking, store = client(url), serve.service(url).store
     assert store is not None
     run = store.rows
@@ -69,7 +69,7 @@ def test_response_is_not_made_after_its_client_got_a_storage_error(
     monkeypatch.setattr(store, "rows", failing)
     with pytest.raises(openai.InternalServerError, match="does not answer"):
         asking.responses.create(model="ada", input="Say beta.", background=True)
-    with closing(sqlite3.connect(place, isolation_level=None)) as file:
+    with closing(sqlite3.connect(path, isolation_level=None)) as file:
         until(lambda: not file.execute("SELECT 1 FROM podium_background").fetchall())
     assert not calls(model)
 

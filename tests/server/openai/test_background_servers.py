@@ -12,7 +12,7 @@ import openai
 import pytest
 from background_team import CALL_USD, QUESTION, Answers, calls, pool_file, pronounce_dead
 from chat_model import ChatModel
-from key_storage import Place
+from key_storage import KeyStorage
 from openai import OpenAI
 from openai_client import client
 from running_server import until
@@ -107,7 +107,7 @@ def test_another_server_on_the_store_reads_and_cancels_a_response(
     if database == "postgresql":
         postgres: PostgresServer = request.getfixturevalue("postgres_server")
         store = postgres.new_database()
-    key, stranger = (Place(store).add(name, budget="1/day") for name in ("ann", "eve"))
+    key, stranger = (KeyStorage(store).add(name, budget="1/day") for name in ("ann", "eve"))
     answers.waits = {"beta"}
     given = ("--pool", str(pool_file(tmp_path, model.url)), "--store", store)
     with served(tmp_path, *given) as one, served(tmp_path, *given) as two:

@@ -16,7 +16,7 @@ import httpx
 import pytest
 from approving_team import PLAN, TEXT_PLANS, approving_team, is_planning
 from chat_model import ChatModel, Say, chat_model
-from key_storage import Place
+from key_storage import KeyStorage
 
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
@@ -365,11 +365,11 @@ def test_a_question_whose_plan_cannot_be_read_shows_its_cost_and_trace(team, ope
 
 
 def test_the_chat_asks_for_a_key_where_one_is_needed(kept_server, opened, tmp_path: Path) -> None:
-    place = Place(str(tmp_path / "kept.sqlite"))
+    storage = KeyStorage(str(tmp_path / "kept.sqlite"))
     with ThreadPoolExecutor(1) as thread:  # Playwright's own event loop runs in this one.
-        key = thread.submit(place.add).result()
+        key = thread.submit(storage.add).result()
     pool = Pool([ScriptedWorker("ada", ["42"] * 3)])
-    page = opened.go(kept_server(pool, planner="single:ada", keys=place.keys()), "chat", "dialog[open]")
+    page = opened.go(kept_server(pool, planner="single:ada", keys=storage.keys()), "chat", "dialog[open]")
     page.fill("#key", key)
     page.keyboard.press("Enter")
     page.wait_for_selector("#chat-planner")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from key_storage import Place
+from key_storage import KeyStorage
 
 
 def keyed(serve, folder: Path, **allowed: object) -> tuple[str, str]:
-    place = Place(str(folder / "traces.sqlite"))
+    storage = KeyStorage(str(folder / "traces.sqlite"))
     with ThreadPoolExecutor(1) as thread:  # Playwright's own event loop runs in this one.
-        key = thread.submit(lambda: place.add("eve", **allowed)).result()
-    return serve(keys=place.keys(), store=folder / "traces.sqlite"), key
+        key = thread.submit(lambda: storage.add("eve", **allowed)).result()
+    return serve(keys=storage.keys(), store=folder / "traces.sqlite"), key
 
 
 def test_the_viewer_requests_a_key_once_and_sends_it_with_every_request(

@@ -91,12 +91,12 @@ def test_a_run_is_watched_while_it_trains(url, opened_once, runs: Path) -> None:
     assert titles[:4] == ["Reward", "Accuracy", "Valid plans", "Shares of the workers"]
     assert page.locator(".curves.wide .u-series .u-label").all_inner_texts() == ["iteration", "ada", "bram"]
     page.wait_for_selector("text='3 rows'")
-    place = page.locator(".curves >> nth=3").bounding_box()
+    box = page.locator(".curves >> nth=3").bounding_box()
     for iteration in (3, 4):
         run.rows().append(row(iteration, 0.125 * iteration))
         page.wait_for_selector(f"text={iteration + 1} rows, the latest at")
     page.wait_for_selector(".curves:has-text('Reward') .latest:text-is('0.5')")
-    assert page.locator(".curves >> nth=3").bounding_box() == place
+    assert page.locator(".curves >> nth=3").bounding_box() == box
     run.rows().truncate(2)
     page.wait_for_selector("text=2 rows, the latest at")
 
@@ -281,8 +281,10 @@ def test_a_free_method_is_on_the_frontier_left_of_all_others(url, opened_once, r
     file.write_text(file.read_text().replace("0.003", "0.0"))
     page = opened_once.go(url, "runs/free", ".frontier circle >> nth=2")
     assert page.locator(".frontier .name").all_text_contents() == ["Conductor", "gus alone"]
-    places = page.locator(".frontier circle").evaluate_all("(all) => all.map((one) => one.cx.baseVal.value)")
-    assert places[2] < places[1] < places[0]
+    positions = page.locator(".frontier circle").evaluate_all(
+        "(all) => all.map((one) => one.cx.baseVal.value)"
+    )
+    assert positions[2] < positions[1] < positions[0]
     assert page.locator(".frontier text:text-is('$0')").bounding_box()["x"] > 0
 
 

@@ -57,7 +57,7 @@ def test_one_worker_alone_is_priced_with_its_source_on_a_phone(trace_server, pho
         "It has the second best rating.",
     ):
         assert text in said
-    list_, picture = (page.locator(place).first.bounding_box() for place in (".step-list", ".picture"))
+    list_, picture = (page.locator(selector).first.bounding_box() for selector in (".step-list", ".picture"))
     assert list_["y"] >= picture["y"] + picture["height"]
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme)
@@ -66,7 +66,7 @@ def test_one_worker_alone_is_priced_with_its_source_on_a_phone(trace_server, pho
 
 def test_the_list_is_beside_the_graph_where_there_is_room(trace_server, opened_once) -> None:
     page = trace_server.show(opened_once, rejected_first())
-    list_, graph = (page.locator(place).first.bounding_box() for place in (".step-list", ".graph"))
+    list_, graph = (page.locator(selector).first.bounding_box() for selector in (".step-list", ".graph"))
     assert list_["x"] >= graph["x"] + graph["width"]
 
 
