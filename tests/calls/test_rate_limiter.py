@@ -118,8 +118,8 @@ def test_no_interval_of_window_length_exceeds_the_limit(waits_and_amounts):
     window, now, admitted = SlidingWindow(100, 60), 0.0, []
     for wait, amount in waits_and_amounts:
         now += wait
-        now += window.wait(amount, now)
-        assert window.wait(amount, now) < 1e-6
+        now += window.wait_s(amount, now)
+        assert window.wait_s(amount, now) < 1e-6
         window.add(amount, now)
         admitted.append((now, amount))
     for start, _ in admitted:
@@ -131,18 +131,18 @@ def test_sliding_window_computes_the_wait():
     window = SlidingWindow(10, 60)
     window.add(6, 0.0)
     window.add(3, 20.0)
-    assert window.wait(1, 30.0) == 0
-    assert window.wait(5, 30.0) == 30.0
-    assert window.wait(8, 30.0) == 50.0
-    assert window.wait(5, 60.0) == 0
+    assert window.wait_s(1, 30.0) == 0
+    assert window.wait_s(5, 30.0) == 30.0
+    assert window.wait_s(8, 30.0) == 50.0
+    assert window.wait_s(5, 60.0) == 0
 
 
 def test_amount_above_the_limit_waits_for_an_empty_window():
     window = SlidingWindow(10, 60)
-    assert window.wait(50, 0.0) == 0
+    assert window.wait_s(50, 0.0) == 0
     window.add(50, 0.0)
-    assert window.wait(1, 1.0) == 59.0
-    assert window.wait(50, 1.0) == 59.0
+    assert window.wait_s(1, 1.0) == 59.0
+    assert window.wait_s(50, 1.0) == 59.0
 
 
 def test_corrected_entry_frees_or_takes_room_in_the_window():
@@ -151,7 +151,7 @@ def test_corrected_entry_frees_or_takes_room_in_the_window():
     window.correct(entry, 2)
     assert window.total(1.0) == 2
     window.correct(entry, 9)
-    assert window.wait(2, 1.0) == 59.0
+    assert window.wait_s(2, 1.0) == 59.0
     assert window.total(60.0) == 0
     window.correct(entry, 1)
     assert window.total(61.0) == 0

@@ -117,7 +117,7 @@ class Ledger:
             refusal = self._reserve(reservation, clock())
             if isinstance(refusal, _SpendLimitRefusal):
                 if not refusal.spend_limit.may_fit_later(reservation.usd):
-                    return refusal.final() if final else refusal.sentence
+                    return refusal.record() if final else refusal.sentence
                 await refusal.spend_limit.wait_until_settled()
             elif refusal is not None and self._may_fit_later(reservation, clock()):
                 await self._totals.settled.wait()
@@ -135,7 +135,7 @@ class Ledger:
         """
         refusal = self._reserve(reservation, now)
         if isinstance(refusal, _SpendLimitRefusal):
-            return refusal.final() if final else refusal.sentence
+            return refusal.record() if final else refusal.sentence
         return refusal
 
     def affords(self, reservation: Reservation, now: float) -> bool:
@@ -146,7 +146,7 @@ class Ledger:
         return True
 
     def _reserve(self, reservation: Reservation, now: float) -> str | _SpendLimitRefusal | None:
-        refusal = self._count_refusal(reservation, now) or self._usd_refusal(reservation)
+        refusal = self._count_refusal(reservation, now) or self._reserve_usd(reservation)
         if refusal is None:
             totals = self._totals
             totals.calls += reservation.calls
@@ -179,7 +179,7 @@ class Ledger:
             and (budget.tokens is None or totals.tokens + reservation.tokens <= budget.tokens)
         )
 
-    def _usd_refusal(self, reservation: Reservation) -> _SpendLimitRefusal | None:
+    def _reserve_usd(self, reservation: Reservation) -> _SpendLimitRefusal | None:
         """Reserve the dollars in all spend limits, or in none."""
         for number, spend_limit in enumerate(self.spend_limits):
             try:
@@ -289,7 +289,7 @@ class _SpendLimitRefusal:
     spend_limit: SpendLimit
     sentence: str
 
-    def final(self) -> str:
+    def record(self) -> str:
         """Return the sentence, and let the spend limit record that it refused the call for good."""
         self.spend_limit.refusal = self.sentence
         return self.sentence

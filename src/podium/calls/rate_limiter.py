@@ -46,7 +46,7 @@ class SlidingWindow:
             self._total = 0.0  # Subtracting floats leaves rounding errors.
         return self._total
 
-    def wait(self, amount: float, now: float) -> float:
+    def wait_s(self, amount: float, now: float) -> float:
         """Seconds until `amount` fits if nothing else is admitted meanwhile. 0 if it fits now."""
         room = self._limit - self.total(now)
         if amount <= room or not self._entries:
@@ -132,8 +132,8 @@ class RateLimiter:
     def waiting_since(self) -> float | None:
         """When the call came that has waited longest. None if no call waits, or if the limits do not permit that call
         yet."""
-        first = self._first()
-        if first is None or self._wait(first.tokens, asyncio.get_running_loop().time()) > 0:
+        first = self._next_waiter()
+        if first is None or self._wait_s(first.tokens, asyncio.get_running_loop().time()) > 0:
             return None
         waits = (
             waiter.since for queue in self._waiting.values() for waiter in queue if not waiter.turn.done()
@@ -144,7 +144,7 @@ class RateLimiter:
         """Wait until one more call of at most `tokens` is within all limits."""
         loop = asyncio.get_running_loop()
         now = loop.time()
-        now_free = not self._waiting and self._free and self._wait(tokens, now) <= 0
+        now_free = not self._waiting and self._free and self._wait_s(tokens, now) <= 0
         if now_free and (self._model_host is None or self._model_host.admits(self._model)):
             return self._permit(tokens, now)
         waiter = _Waiter(tokens, loop.create_future(), now)
@@ -184,8 +184,8 @@ class RateLimiter:
         if not self._waiting:
             return
         now = asyncio.get_running_loop().time()
-        while self._free and (waiter := self._first()) is not None:
-            wait = self._wait(waiter.tokens, now)
+        while self._free and (waiter := self._next_waiter()) is not None:
+            wait = self._wait_s(waiter.tokens, now)
             if wait > 0:
                 self._schedule_grant(wait)
                 return
@@ -200,7 +200,7 @@ class RateLimiter:
         self.grant()
         self._model_host.grant_waiting()
 
-    def _first(self) -> _Waiter | None:
+    def _next_waiter(self) -> _Waiter | None:
         """The call whose turn it is. None if no call waits."""
         while self._waiting:
             waiter = next(iter(self._waiting.values()))[0]
@@ -223,11 +223,11 @@ class RateLimiter:
         requests = tuple(window.add(1, now) for window in self._requests)
         return Permit(requests, None if self._tokens is None else self._tokens.add(tokens, now))
 
-    def _wait(self, tokens: int, now: float) -> float:
+    def _wait_s(self, tokens: int, now: float) -> float:
         wait = self._paused_until - now
         for window in self._requests:
-            wait = max(wait, window.wait(1, now))
-        return wait if self._tokens is None else max(wait, self._tokens.wait(tokens, now))
+            wait = max(wait, window.wait_s(1, now))
+        return wait if self._tokens is None else max(wait, self._tokens.wait_s(tokens, now))
 
     def _schedule_grant(self, seconds: float) -> None:
         if self._alarm is not None:

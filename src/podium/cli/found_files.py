@@ -125,7 +125,7 @@ class _Walk:
 
     def _follow(self, value: Any, folder: Path, key: str) -> None:
         if isinstance(value, Mapping):
-            self.acts += _acts(value)
+            self.acts += _describe_acts(value)
             for name, item in value.items():
                 if value.get("kind") == "gguf" and name == "file":
                     continue  # Weights run nothing, and take seconds to read.
@@ -157,7 +157,7 @@ class _Walk:
                 self.ahead += ((module.with_name(f"{part}.py"), False), (module / "__init__.py", False))
 
 
-def _acts(table: Mapping[str, Any]) -> Iterator[str]:
+def _describe_acts(table: Mapping[str, Any]) -> Iterator[str]:
     """What a table of any of the files would do that needs trust, in words."""
     texts = {key: value for key, value in table.items() if isinstance(value, str)}
     variables = [f"${value}" for key, value in texts.items() if key.endswith("key_env")]

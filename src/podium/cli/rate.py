@@ -81,12 +81,12 @@ def rate_workers(
             f'recording = "{recording}" and are called as they are there.'
         )
     recorded = [worker for worker in replayed if worker.samples]
-    never_asked = _warn_never_asked([worker for worker in replayed if not worker.samples])
+    never_asked = _never_asked_warning([worker for worker in replayed if not worker.samples])
     if never_asked is not None and not recorded:
         raise UsageError(f"{never_asked} Add workers that answer questions to {pool}.")
     tasks = list(open_questions(recording, split, size=ALL_TASKS, seed=seed, pool=workers))
     texts = [task.question.text for task in tasks]
-    for note in (never_asked, unknown_length_warning(recorded, texts), _warn_without_gold(workers, tasks)):
+    for note in (never_asked, unknown_length_warning(recorded, texts), _without_gold_warning(workers, tasks)):
         if note is not None:
             print_sentence(open_console(stderr=True), note)
     words_of_clusters = (
@@ -107,13 +107,13 @@ def rate_workers(
     return 0
 
 
-def _warn_never_asked(workers: Sequence[ReplayWorker]) -> str | None:
+def _never_asked_warning(workers: Sequence[ReplayWorker]) -> str | None:
     """A warning that names these recorded workers, since they have no answers to be rated; None if there are none."""
     names = ", ".join(worker.profile.name for worker in workers)
     return f"{names}: not rated, because no response to a bare question is recorded." if names else None
 
 
-def _warn_without_gold(workers: Pool, tasks: Sequence[Task]) -> str | None:
+def _without_gold_warning(workers: Pool, tasks: Sequence[Task]) -> str | None:
     """A warning if calculators cannot be rated on all questions; None if they can, or if the pool has none."""
     names = ", ".join(worker.profile.name for worker in workers if isinstance(worker, CalculatorWorker))
     known = len(with_gold(tasks))

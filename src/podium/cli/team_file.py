@@ -133,7 +133,7 @@ class FoundTeam:
                 limits["budget.day_usd"] = smaller_day_limit(limits["budget.day_usd"])
             return TeamFile(None, (*to_overrides(limits), *overrides))
         raise UsageError(
-            f"{self.standing()} It {_listed((f'sets {keys}', *self.files.acts), 4)}. "
+            f"{self.standing()} It {_join_at_most((f'sets {keys}', *self.files.acts), 4)}. "
             f"`podium trust ./{FILE}` shows all of it and asks; --no-team works without it."
         )
 
@@ -143,7 +143,7 @@ class FoundTeam:
         if trusted_before is None:
             return f"./{FILE} lies in this folder and is not trusted."
         if changes := trusted_before.changes(self.files):
-            return f"./{FILE} is not trusted any more: since {trusted_before.since}, {_listed(changes, 3)}."
+            return f"./{FILE} is not trusted any more: since {trusted_before.since}, {_join_at_most(changes, 3)}."
         return f"./{FILE} was trusted on {trusted_before.since}."
 
     def _trusted_before(self) -> Trusted | None:
@@ -163,7 +163,7 @@ def _flat(tables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield key, value
 
 
-def _listed(texts: Sequence[str], most: int) -> str:
+def _join_at_most(texts: Sequence[str], most: int) -> str:
     """The first of the texts with commas between them, and how many more there are."""
     unlisted = len(texts) - most
     return ", ".join(texts[:most]) + (f" and {unlisted} more" if unlisted > 0 else "")

@@ -102,7 +102,7 @@ class SandboxPool:
         async with self._choosing:
             if self._isolation is None:
                 compileall.compile_dir(interpreter.ROOT / interpreter.PACKAGE, quiet=2)
-                self._isolation = await self._strongest()
+                self._isolation = await self._open_strongest()
         return self._isolation
 
     async def checked_isolation(self, *, allow_weak: bool) -> Isolation:
@@ -179,7 +179,7 @@ class SandboxPool:
             await sandbox.close()
         return await Sandbox.start(isolation)
 
-    async def _strongest(self) -> Isolation:
+    async def _open_strongest(self) -> Isolation:
         tool = shutil.which("bwrap")
         if self._wanted is None and tool is not None:
             try:

@@ -93,9 +93,9 @@ class SpanExporter:
     def export(self, trace: Trace) -> None:
         """Export all spans of a question."""
         self._ids.trace = int(trace.id, 16) if len(trace.id) == 32 else None
-        self._question(trace, Context())
+        self._export_question(trace, Context())
 
-    def _question(self, trace: Trace, parent: Context) -> None:
+    def _export_question(self, trace: Trace, parent: Context) -> None:
         started = _nanoseconds(trace.started_at)
         attributes: Attributes = {
             "gen_ai.operation.name": "invoke_workflow",
@@ -117,16 +117,16 @@ class SpanExporter:
         error = _ERROR_TYPES.get(trace.status)
         with _OpenSpan(self, f"invoke_workflow {trace.planner}", started, trace.seconds, parent) as open_span:
             open_span.set(attributes, error, trace.error)
-            at = started
+            plan_start = started
             for number, round_ in enumerate(trace.rounds):
-                self._plan(trace.planner, number, round_, (started, at), open_span.context)
+                self._export_plan(trace.planner, number, round_, (started, plan_start), open_span.context)
                 for span in round_.all_spans:
                     if span.status != "skipped":
-                        self._step(number, span, started, open_span.context)
+                        self._export_step(number, span, started, open_span.context)
                 ends = [_after(started, span.ended_s) for span in round_.spans]
-                at = max(ends, default=_after(at, round_.plan.seconds))
+                plan_start = max(ends, default=_after(plan_start, round_.plan.seconds))
 
-    def _plan(
+    def _export_plan(
         self, planner: str, number: int, round_: RoundTrace, times: tuple[int, int], parent: Context
     ) -> None:
         """`times` are when the trace and when the plan began."""
@@ -144,9 +144,9 @@ class SpanExporter:
             attributes["gen_ai.output.messages"] = _answer(round_.plan.text, None)
         with _OpenSpan(self, f"plan {planner}", start, round_.plan.seconds, parent) as open_span:
             open_span.set(attributes, round_.error_kind, str(round_.error or "") or None)
-            self._attempts(round_.plan.attempts, started, open_span.context)
+            self._export_attempts(round_.plan.attempts, started, open_span.context)
 
-    def _step(self, number: int, span: Span, started: int, parent: Context) -> None:
+    def _export_step(self, number: int, span: Span, started: int, parent: Context) -> None:
         worker = span.answered_by or span.worker
         model = self._models.get(worker, _Model(worker, "podium"))
         attributes: Attributes = {
@@ -182,11 +182,11 @@ class SpanExporter:
             self, f"chat {model.name}", start, span.ended_s - span.started_s, parent, kind=SpanKind.CLIENT
         ) as open_span:
             open_span.set(attributes, error, span.error)
-            self._attempts(span.attempts, started, open_span.context)
+            self._export_attempts(span.attempts, started, open_span.context)
             if span.nested is not None:
-                self._question(span.nested, open_span.context)
+                self._export_question(span.nested, open_span.context)
 
-    def _attempts(self, attempts: Sequence[Attempt], started: int, parent: Context) -> None:
+    def _export_attempts(self, attempts: Sequence[Attempt], started: int, parent: Context) -> None:
         """A span for each try, unless the first was answered."""
         if len(attempts) < 2 and not any(attempt.error_kind for attempt in attempts):
             return
@@ -272,7 +272,10 @@ def _model(name: str, identity: Mapping[str, Any] | None) -> _Model:
     if identity is None or not isinstance(identity.get("model"), str):
         return _Model(name, "podium")
     host = urlsplit(str(identity.get("url") or "")).hostname
-    provider = next((p for end, p in _PROVIDERS.items() if host and host.endswith(end)), host or "podium")
+    provider = next(
+        (provider for suffix, provider in _PROVIDERS.items() if host and host.endswith(suffix)),
+        host or "podium",
+    )
     return _Model(identity["model"], provider, host)
 
 

@@ -71,7 +71,7 @@ class TraceRepository:
 
     def __init__(self, location: str | Path, *, read_only: bool = False) -> None:
         self.database = Database(location, STORE, read_only=read_only)
-        self._add_to_sums = _upsert_sums(self.database)
+        self._upsert = _upsert_sums(self.database)
 
     def write(self, rows: Iterable[TraceRow]) -> None:
         """Write all rows or none. A row replaces a row with the same id."""
@@ -100,20 +100,22 @@ class TraceRepository:
                 for column, figure in enumerate((1, *cost[1:])):
                     added[column] += figure
         insert(connection, COSTS, costs)
-        self._sum(connection, sums.items())
+        self._add_sums(connection, sums.items())
 
-    def _sum(self, connection: Connection, sums: Iterable[tuple[Sequence[str], Sequence[float]]]) -> None:
+    def _add_sums(
+        self, connection: Connection, sums: Iterable[tuple[Sequence[str], Sequence[float]]]
+    ) -> None:
         names = [column.name for column in SPENT.c]
         values = [dict(zip(names, (*key, *figures), strict=True)) for key, figures in sums]
         if values:
-            connection.execute(self._add_to_sums, values)
+            connection.execute(self._upsert, values)
 
     def _remove(self, connection: Connection, keys: Sequence[tuple[float, str]]) -> None:
         """Remove the traces with these keys (start, id), and all their rows in other tables."""
         group = [COSTS.c.day, COSTS.c.owner, COSTS.c.planner, COSTS.c.worker]
         sums = select(*group, func.count(), *(func.sum(COSTS.c[name]) for name in _SUMMED))
         removed = connection.execute(sums.where(_has_key(COSTS, keys)).group_by(*group)).fetchall()
-        self._sum(connection, [(row[:4], [-figure for figure in row[4:]]) for row in removed])
+        self._add_sums(connection, [(row[:4], [-figure for figure in row[4:]]) for row in removed])
         connection.execute(delete(SPENT).where(SPENT.c.questions <= 0))
         workers = select(TRACES.c.workers).where(_has_key(TRACES, keys))
         by_worker = _worked_by(connection.execute(workers).scalars().all(), len(keys))

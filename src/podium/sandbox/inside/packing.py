@@ -46,17 +46,17 @@ class _Packing:
             if isinstance(value, kind):
                 return bare(value)
         if isinstance(value, list):
-            return self._all(list.__iter__(value), depth)
+            return self._pack_all(list.__iter__(value), depth)
         for kinds, name, parts in _GROUPED:
             if isinstance(value, kinds):
-                return {name: self._all(parts(value), depth)}
+                return {name: self._pack_all(parts(value), depth)}
         if getattr(value, "shape", None) == () and hasattr(value, "item"):
             return self.pack(value.item(), depth + 1)  # a NumPy scalar
         if self._refer is None:
             raise TypeError(f"a value of type {type(value).__name__} cannot be sent")
         return {"reference": self._refer(value)}
 
-    def _all(self, values: Iterable[Any], depth: int) -> list[Any]:
+    def _pack_all(self, values: Iterable[Any], depth: int) -> list[Any]:
         return [self.pack(value, depth + 1) for value in values]
 
 

@@ -49,7 +49,7 @@ class Child:
             status = 1
             try:
                 os.setsid()
-                _take_ends(inward, outward, standard)
+                _use_pipes(inward, outward, standard)
                 _set_limits(limits, user)
                 _enter_own_folder()
                 task()
@@ -86,7 +86,7 @@ def _pipe() -> tuple[int, int]:
     return ends
 
 
-def _take_ends(inward: int, outward: int, standard: bool) -> None:
+def _use_pipes(inward: int, outward: int, standard: bool) -> None:
     nowhere = os.dup2(os.open(os.devnull, os.O_RDWR), _FIRST_FREE_DESCRIPTOR)
     inward, outward = (
         os.dup2(inward, _FIRST_FREE_DESCRIPTOR + 1),
@@ -109,7 +109,7 @@ def _enter_own_folder() -> None:
     # The parent is process 1 only in a namespace, where shared memory too is that of the programs alone.
     folders = (temporary, _SHARED_MEMORY) if os.getppid() == 1 else (temporary,)
     left = [f"{folder}/{name}" for folder in folders for name in os.listdir(folder)]
-    if left := [path for path in left if not _is_removed(path)]:
+    if left := [path for path in left if not _try_remove(path)]:
         # Unlike `shutil`, these follow a program into any depth.
         for command in (["chmod", "-R", "u+rwX"], ["rm", "-rf"]):
             status = os.spawnvp(os.P_WAIT, command[0], [*command, *left])
@@ -120,7 +120,7 @@ def _enter_own_folder() -> None:
     os.chdir(folder)
 
 
-def _is_removed(folder: str) -> bool:
+def _try_remove(folder: str) -> bool:
     """Remove a folder, if it is an empty one; the usual case, in which no process is started for it."""
     try:
         os.rmdir(folder)
@@ -172,7 +172,7 @@ class ProcessGroup:
     """All processes of the program: one child of the supervisor, and its descendants."""
 
     def __init__(self) -> None:
-        self._alone = os.getpid() == 1
+        self._in_namespace = os.getpid() == 1
         self._ended: dict[int, int] = {}
 
     def ended(self, pid: int) -> int | None:
@@ -220,14 +220,14 @@ class ProcessGroup:
         return pid != 0
 
     def _kill(self, child: int) -> None:
-        for victim in [-1] if self._alone else [-child, *self._members()]:
+        for victim in [-1] if self._in_namespace else [-child, *self._members()]:
             try:
                 os.kill(victim, signal.SIGKILL)
             except (ProcessLookupError, PermissionError):
                 continue
 
     def _members(self) -> list[int]:
-        if self._alone:
+        if self._in_namespace:
             return [int(name) for name in os.listdir("/proc") if name.isdecimal() and name != "1"]
         return _descendants(os.getpid())
 

@@ -57,7 +57,7 @@ class KeyBudget(SpendLimit):
         """What is being given back now. The register may still count it as reserved."""
         self._paid = 0
         """What ended calls have paid that is not settled in the register yet."""
-        self._short = 0
+        self._refused_amount = 0
         """The sum that the latest refused call needed."""
         self._needed: dict[asyncio.Future[None], int] = {}
         """Waiting calls, and the sum that each needs."""
@@ -68,14 +68,14 @@ class KeyBudget(SpendLimit):
         self._settled_s = -math.inf
         self._work: asyncio.Task[None] | None = None
         """The only task that talks to the register. None if there is nothing to do."""
-        self._called = asyncio.Event()
+        self._call_waits = asyncio.Event()
         """Set when a call begins to wait."""
         self._closing = False
 
     def _take(self, amount: int) -> bool:
         """Reserve from this replica's sum. If that is too small, `may_fit_later` says whether it can grow."""
         if self._removed or amount > self._free:
-            self._short = amount
+            self._refused_amount = amount
             return False
         self._reserved_here += amount
         return True
@@ -113,9 +113,9 @@ class KeyBudget(SpendLimit):
             StoreError: the register cannot be used.
         """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        # Nothing has run since the refused reservation, so `_short` is its sum.
-        self._needed[future] = self._short
-        self._called.set()
+        # Nothing has run since the refused reservation, so `_refused_amount` is its sum.
+        self._needed[future] = self._refused_amount
+        self._call_waits.set()
         self._start()
         try:
             await future
@@ -142,7 +142,7 @@ class KeyBudget(SpendLimit):
     async def close(self) -> None:
         """Settle what was paid and give the rest back, except what calls in flight need. Calling twice is fine."""
         self._closing = True
-        self._called.set()
+        self._call_waits.set()
         if self._work is not None:
             await self._work
         if self._paid or self._free > 0:
@@ -165,7 +165,7 @@ class KeyBudget(SpendLimit):
         """Reserve what waiting calls need, settle what was paid, give back the rest, until there is nothing to do."""
         try:
             while not self._closing:
-                self._called.clear()
+                self._call_waits.clear()
                 if self._needed and not self._is_denied(min(self._needed.values())):
                     await self._reserve_more()
                     if self._paid and self._now() >= self._settled_s + _MAX_SETTLE_DELAY_S:
@@ -227,7 +227,7 @@ class KeyBudget(SpendLimit):
         """Whether a call began to wait within that time, or the budget is closing."""
         try:
             async with asyncio.timeout(seconds):
-                await self._called.wait()
+                await self._call_waits.wait()
         except TimeoutError:
             return False
         return True

@@ -258,11 +258,9 @@ class Register:
     ) -> Any:
         """The statement that inserts a key's spending, if the key exists."""
         values = [literal(period, Text), literal(spent, BigInteger), literal(held, BigInteger)]
-        there = select(_K.id, *values).where(_K.id == key)
+        row = select(_K.id, *values).where(_K.id == key)
         names = ["key", "period", "spent", "held"]
-        return self._database.insert(_SPENDING).from_select(
-            names, there if where is None else there.where(where)
-        )
+        return self._database.insert(_SPENDING).from_select(names, row if where is None else row.where(where))
 
     async def _spending(self, statement: Executable) -> KeySpending | None:
         rows = await self._database.rows(statement)
