@@ -18,7 +18,7 @@ from podium.types import Budget, Message, Price, Profile, Question, Rating
 from podium.workers.base import Request, Worker
 from podium.workers.scripted import ScriptedWorker
 from podium.workers.traits import responses_to_get_next
-from podium.workers.vote import VoteWorker, is_certain
+from podium.workers.vote import VoteWorker, winner_is_certain
 from podium.workflow import Acceptance, Access, Step, Workflow
 
 BROKEN = WorkerError("It broke.", kind="status")
@@ -135,7 +135,7 @@ async def test_vote_is_certain_exactly_if_no_further_answer_can_change_it(respon
         )
     subtask = f"Vote with the weights {', '.join(f'{weight:g}' for weight in weights)}."
     results = {_winner(filled, weights) for filled in _fillings(responses)}
-    assert is_certain(subtask, responses) == (len(results) == 1)
+    assert winner_is_certain(subtask, responses) == (len(results) == 1)
 
 
 def _fillings(responses: list[str | None]) -> list[list[str]]:
@@ -377,8 +377,8 @@ def test_cheapest_first_uses_measured_costs_or_else_listed_prices() -> None:
 
 
 def test_no_worker_is_called_once_the_vote_is_certain() -> None:
-    assert responses_to_get_next(is_certain, "Vote.", ["Answer: a", "Answer: a", None], [2]) == ()
-    assert responses_to_get_next(is_certain, "Vote.", ["Answer: a", None, None], [2, 1]) == (2,)
+    assert responses_to_get_next(winner_is_certain, "Vote.", ["Answer: a", "Answer: a", None], [2]) == ()
+    assert responses_to_get_next(winner_is_certain, "Vote.", ["Answer: a", None, None], [2, 1]) == (2,)
 
 
 async def test_latency_of_a_deferred_step_includes_the_steps_it_waited_for(make_context) -> None:

@@ -16,7 +16,7 @@ from podium.reading.same_answer import answer_key
 from podium.tasks.graders.math_graders import Numeric
 from podium.types import Question
 from podium.workers import Request, VoteWorker
-from podium.workers.vote import is_certain
+from podium.workers.vote import winner_is_certain
 
 SAME = (
     (
@@ -199,5 +199,5 @@ async def test_the_vote_answers_in_the_form_that_most_wrote(
 
 def test_a_vote_is_certain_across_forms_of_one_answer() -> None:
     for one, other in combinations(SAME[0], 2):
-        assert is_certain("Vote.", [f"Answer: {one}", f"Answer: {other}", None])
-    assert not is_certain("Vote.", ["Answer: 1.234", "Answer: 1,234", None])
+        assert winner_is_certain("Vote.", [f"Answer: {one}", f"Answer: {other}", None])
+    assert not winner_is_certain("Vote.", ["Answer: 1.234", "Answer: 1,234", None])

@@ -18,7 +18,7 @@ from podium.rollout.reward import PENALTY_CAP
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import Score
 from podium.train.metrics import batch_figures, check_gate
-from podium.train.rollouts import SampledCompletion
+from podium.train.rollouts import RolloutSample
 from podium.train.schedule import ScheduledGroup
 from podium.train.settings import GateSettings, TrainSettings
 
@@ -28,7 +28,7 @@ GOOD = [("ada",), ("bram", "ada"), ("ada", "bram", "ada"), ("bram",)]
 
 def samples(
     plans: Sequence[tuple[str, ...]], unreadable: int = 0, *, failed: bool = False
-) -> list[SampledCompletion]:
+) -> list[RolloutSample]:
     """A batch of plans by the workers of their steps, all right or all failed, and of some that cannot be read."""
     scores = [
         *(
@@ -45,12 +45,12 @@ def samples(
         *[Score(reward=0.0)] * unreadable,
     ]
     return [
-        SampledCompletion(ScheduledGroup(0, 0, 0, "t", "train/0/0/0"), rollout, tokens=(1,), score=score)
+        RolloutSample(ScheduledGroup(0, 0, 0, "t", "train/0/0/0"), rollout, tokens=(1,), score=score)
         for rollout, score in enumerate(scores)
     ]
 
 
-def refusal(batch: Sequence[SampledCompletion], gate: GateSettings) -> str:
+def refusal(batch: Sequence[RolloutSample], gate: GateSettings) -> str:
     settings = TrainSettings(start="-", max_steps=3)
     settings = settings.model_copy(update={"grpo": settings.grpo.model_copy(update={"gate": gate})})
     try:
@@ -101,7 +101,7 @@ def test_by_default_every_start_passes() -> None:
         pytest.param(samples(GOOD[:2]), "2 topologies", id="a topology is missing"),
     ],
 )
-def test_gate_refusal_names_the_missing_property(batch: list[SampledCompletion], named: str) -> None:
+def test_gate_refusal_names_the_missing_property(batch: list[RolloutSample], named: str) -> None:
     assert named in refusal(batch, WHOLE)
 
 

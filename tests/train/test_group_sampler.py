@@ -11,7 +11,7 @@ import pytest
 from tiny_run import END, write_start
 
 from podium.conductor.checkpoint import Checkpoint
-from podium.train.rollouts import SampledCompletion
+from podium.train.rollouts import RolloutSample
 from podium.train.schedule import ScheduledGroup
 from podium.train.settings import GRPOSettings
 from podium.train.shared_prefix.batch import Group
@@ -41,19 +41,19 @@ def make_sampler(model: PolicyModel, seed: str = "turns", temperature: float = 1
     )
 
 
-def first_round() -> list[SampledCompletion]:
+def first_round() -> list[RolloutSample]:
     return [
-        SampledCompletion(ScheduledGroup(0, question, 0, "t", f"{question}"), rollout, prompt=prompt)
+        RolloutSample(ScheduledGroup(0, question, 0, "t", f"{question}"), rollout, prompt=prompt)
         for question, prompt in enumerate(PROMPTS)
         for rollout in range(GROUP)
     ]
 
 
-def second_round() -> list[SampledCompletion]:
+def second_round() -> list[RolloutSample]:
     """Rollout 1 of the first question has ended, and of the second question all but rollout 1."""
     ends = {(0, 0): [8, 2], (0, 2): [9, 3, 3], (1, 1): []}
     return [
-        SampledCompletion(
+        RolloutSample(
             ScheduledGroup(0, question, 1, "t", f"{question}"),
             rollout,
             prompt=(*PROMPTS[question], *ends[question, rollout]) if (question, rollout) in ends else (),
@@ -64,12 +64,12 @@ def second_round() -> list[SampledCompletion]:
 
 
 def write(
-    sampler: GroupSampler, samples: list[SampledCompletion], *, number: int = 0, greedy: bool = False
-) -> list[SampledCompletion]:
+    sampler: GroupSampler, samples: list[RolloutSample], *, number: int = 0, greedy: bool = False
+) -> list[RolloutSample]:
     """The samples with the completions that the sampler gave them."""
-    ended: dict[SampledCompletion, SampledCompletion] = {}
+    ended: dict[RolloutSample, RolloutSample] = {}
 
-    def on_end(sample: SampledCompletion, tokens: Sequence[int], logprobs: Sequence[float] | None) -> None:
+    def on_end(sample: RolloutSample, tokens: Sequence[int], logprobs: Sequence[float] | None) -> None:
         assert sample not in ended, "called twice"
         ended[sample] = replace(sample, tokens=tuple(tokens), logprobs=tuple(logprobs or ()))
 
@@ -77,7 +77,7 @@ def write(
     return [ended.get(sample, sample) for sample in samples]
 
 
-def tokens_of(samples: Sequence[SampledCompletion]) -> list[tuple[int, ...]]:
+def tokens_of(samples: Sequence[RolloutSample]) -> list[tuple[int, ...]]:
     return [sample.tokens for sample in samples]
 
 
@@ -118,8 +118,8 @@ def test_greedily_the_most_likely_tokens_are_written(model: PolicyModel) -> None
         assert [*one.tokens] == logits.argmax(-1)[len(one.prompt) - 1 : -1].tolist()
 
 
-def written(row: int, rollout: int, reward: float | None, tokens: tuple[int, ...]) -> SampledCompletion:
-    return SampledCompletion(
+def written(row: int, rollout: int, reward: float | None, tokens: tuple[int, ...]) -> RolloutSample:
+    return RolloutSample(
         ScheduledGroup(0, 0, row, "t", "0"),
         rollout,
         prompt=(1, 4, 8) if tokens else (),

@@ -10,7 +10,7 @@ import pytest
 from podium.rollout.run_folder import RunFolder
 from podium.train.metrics_recorder import Recorder
 from podium.train.progress import Progress
-from podium.train.rollouts import SampledCompletion
+from podium.train.rollouts import RolloutSample
 from podium.train.schedule import ScheduledGroup
 from podium.train.settings import GRPOSettings, TrainSettings
 
@@ -97,7 +97,7 @@ def test_a_resumed_run_remembers_for_how_long_nothing_was_learned(tmp_path: Path
         recorder = Recorder(settings, run=run, progress=Progress(lambda line: None, noun="plans"))
         recorder.resume(start)
         assert not recorder.is_over
-        samples = [SampledCompletion(ScheduledGroup(start, 0, 0, "t", f"{start}"), n) for n in range(2)]
+        samples = [RolloutSample(ScheduledGroup(start, 0, 0, "t", f"{start}"), n) for n in range(2)]
         goes_on = recorder.record(samples, loss=0.0, seconds={"sample": 1.0}, evaluation=None)
         assert goes_on == (start < 2)
     recorder.resume(3)

@@ -6,14 +6,14 @@ import pytest
 
 from podium.scoring import Score
 from podium.train.metrics import batch_figures
-from podium.train.rollouts import SampledCompletion, with_rewards
+from podium.train.rollouts import RolloutSample, with_rewards
 from podium.train.schedule import ScheduledGroup
 
 
-def _sample(round_: int, rollout: int, reward: float | None) -> SampledCompletion:
+def _sample(round_: int, rollout: int, reward: float | None) -> RolloutSample:
     score = Score(reward=reward, valid=bool(reward), correct=reward == 1.0)
     row = ScheduledGroup(iteration=0, question=0, round=round_, task="t", name="train/0/0/0")
-    return SampledCompletion(row, rollout, tokens=(1,), ended=True, score=score)
+    return RolloutSample(row, rollout, tokens=(1,), ended=True, score=score)
 
 
 TABLE = [
@@ -40,7 +40,7 @@ def test_a_plan_earns_its_own_reward_and_a_share_of_the_next_rounds() -> None:
 
 
 def test_a_rollout_that_ended_in_its_first_round_has_its_own_reward_alone() -> None:
-    unreached = SampledCompletion(ScheduledGroup(0, 0, 1, "t", "train/0/0/0"), 0)
+    unreached = RolloutSample(ScheduledGroup(0, 0, 1, "t", "train/0/0/0"), 0)
 
     samples = with_rewards([_sample(0, 0, 0.0), unreached], discount=0.25)
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from random import Random
 
 from podium.workers.traits import responses_to_get_next
-from podium.workers.vote import is_certain, vote_key
+from podium.workers.vote import vote_key, winner_is_certain
 
 
 def test_a_vote_of_many_long_responses_chooses_the_next_steps_quickly() -> None:
@@ -13,7 +13,7 @@ def test_a_vote_of_many_long_responses_chooses_the_next_steps_quickly() -> None:
     given = [f"{'I compute the sum. ' * 200}It is {n}.\nAnswer: {numbers.randint(1, 5)}" for n in range(64)]
     responses: list[str | None] = [None] * len(given)
     began, order = time.process_time(), range(len(given))
-    while turn := responses_to_get_next(is_certain, "Vote.", responses, order, vote_key):
+    while turn := responses_to_get_next(winner_is_certain, "Vote.", responses, order, vote_key):
         for place in turn:
             responses[place] = given[place]
     assert time.process_time() - began < 2.0

@@ -13,7 +13,7 @@ from podium.executor.question_context import QuestionContext
 from podium.trace import Span
 from podium.types import Profile
 from podium.workers.base import Worker
-from podium.workers.traits import AnswerKey, IsCertain, responses_to_get_next
+from podium.workers.traits import AnswerKey, StoppingRule, responses_to_get_next
 from podium.workflow import Workflow
 
 _OUTPUT_SHARE = 4
@@ -24,7 +24,7 @@ class EarlyStopping:
     """One vote: which responses it has, and which steps still wait for their turn.
 
     Args:
-        is_certain, answer_key: the traits of the vote's worker.
+        stopping_rule, answer_key: the traits of the vote's worker.
         subtask: the subtask of the vote.
         reads: positions of the steps that the vote reads.
         waiting: the steps of `reads` that no other step reads, the cheapest first.
@@ -33,7 +33,7 @@ class EarlyStopping:
 
     def __init__(
         self,
-        is_certain: IsCertain,
+        stopping_rule: StoppingRule,
         subtask: str,
         reads: tuple[int, ...],
         waiting: Sequence[int],
@@ -41,7 +41,7 @@ class EarlyStopping:
         *,
         answer_key: AnswerKey,
     ) -> None:
-        self._is_certain = is_certain
+        self._stopping_rule = stopping_rule
         self._answer_key = answer_key
         self._subtask = subtask
         self._reads = reads
@@ -72,7 +72,7 @@ class EarlyStopping:
         responses = [ended[j].response or "" if j in ended else None for j in self._reads]
         order = [len(before) + self._reads.index(j) for j in self._waiting]
         turn = responses_to_get_next(
-            self._is_certain, self._subtask, [*before, *responses], order, self._answer_key
+            self._stopping_rule, self._subtask, [*before, *responses], order, self._answer_key
         )
         self._certain = not turn
         started = {self._reads[place - len(before)] for place in turn}
@@ -89,7 +89,7 @@ def answering_steps(workflow: Workflow, workers: Mapping[int, Worker]) -> frozen
     """
     answering = {len(workflow.steps) - 1}
     for position in reversed(range(len(workflow.steps))):
-        if position in answering and workers[position].traits.is_certain is not None:
+        if position in answering and workers[position].traits.stopping_rule is not None:
             answering.update(workflow.reads(position))
     return frozenset(answering)
 
@@ -111,16 +111,16 @@ def find_early_stops(
     readers = {j: [k for k in needed if j in workflow.reads(k)] for j in needed}
     profiles = question_context.profiles
     early_stops: dict[int, EarlyStopping] = {}
-    deciding = {position: worker.traits.is_certain for position, worker in workers.items()}
-    for position, is_certain in deciding.items():
-        if is_certain is None or any(deciding[k] is None for k in readers[position]):
+    stopping_rules = {position: worker.traits.stopping_rule for position, worker in workers.items()}
+    for position, stopping_rule in stopping_rules.items():
+        if stopping_rule is None or any(stopping_rules[k] is None for k in readers[position]):
             continue
         step, reads = workflow.steps[position], workflow.reads(position)
         own = [j for j in reads if readers[j] == [position]]
         order = cheapest_first([profiles[workflow.steps[j].worker] for j in own])
         waiting = [own[place] for place in order]
         early_stops[position] = EarlyStopping(
-            is_certain,
+            stopping_rule,
             step.subtask,
             reads,
             waiting,

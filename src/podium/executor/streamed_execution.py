@@ -162,5 +162,5 @@ def may_overlap(pool: Pool, settings: ExecutionSettings, question: Question) -> 
     """
     if settings.early_stop:
         return False
-    votes = any(worker.traits.is_certain is not None for worker in pool)
+    votes = any(worker.traits.stopping_rule is not None for worker in pool)
     return not (votes and question.options != DEFAULT_OPTIONS)

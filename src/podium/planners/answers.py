@@ -19,7 +19,7 @@ import numpy.typing as npt
 from podium.errors import ConfigError
 from podium.reading.same_answer import answer_key
 from podium.workers.traits import responses_to_get_next
-from podium.workers.vote import is_certain, vote_key
+from podium.workers.vote import vote_key, winner_is_certain
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -344,7 +344,7 @@ def _renumbered(answers: list[int]) -> tuple[int, ...]:
 def _called(answers: tuple[int, ...], order: tuple[int, ...]) -> tuple[bool, ...]:
     """Which members of a committee an early-stopping vote calls, if these are their answers."""
     responses: list[str | None] = [None] * len(answers)
-    while turn := responses_to_get_next(is_certain, "", responses, order, vote_key):
+    while turn := responses_to_get_next(winner_is_certain, "", responses, order, vote_key):
         for index in turn:
             responses[index] = "" if answers[index] < 0 else f"Answer: {answers[index]}"
     return tuple(text is not None for text in responses)

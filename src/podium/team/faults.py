@@ -34,7 +34,7 @@ def options_fault(
     what = "call the tools of the request" if options.tools else "answer in the request's response_format"
     for position in sorted(answering_steps(decision, workers), reverse=True):
         worker = workers[position]
-        if worker.is_tool and (options.tools or worker.traits.is_certain is None):
+        if worker.is_tool and (options.tools or worker.traits.stopping_rule is None):
             return PlanError(
                 TOOL_ANSWERS,
                 f"Step {position} may give the answer, and its worker {worker.profile.name!r} runs no model, so it "

@@ -21,7 +21,7 @@ from podium.trace import Reply, Trace
 from podium.types import Limits, Message, Profile, ProviderState, Question, Spent
 from podium.workers.base import Request, Worker, costly_workers, has_costly_workers, has_paid_workers
 from podium.workers.pool import Pool
-from podium.workers.traits import Traits
+from podium.workers.traits import WorkerTraits
 
 _TEAM = "podium_team"
 """The key in a team's provider state that holds the provider state of the inner worker."""
@@ -57,7 +57,7 @@ class TeamWorker(Worker):
         self.opened_planner = opened_planner
         calls_endpoint = opened_planner is not None and opened_planner.close_endpoint is not None
         paid = calls_endpoint or has_paid_workers(runner.pool)
-        self.traits = Traits(
+        self.traits = WorkerTraits(
             cost="money" if paid else "compute" if has_costly_workers(runner.pool) else "nothing",
             pays_for_own_calls=True,
         )

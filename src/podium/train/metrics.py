@@ -12,11 +12,11 @@ from typing import Any
 from podium.errors import UsageError
 from podium.rollout.collapse import PlanFacts, collapse_figures, mean, question_kind
 from podium.scoring import Score
-from podium.train.rollouts import SampledCompletion
+from podium.train.rollouts import RolloutSample
 from podium.train.settings import TrainSettings
 
 
-def batch_figures(samples: Sequence[SampledCompletion]) -> dict[str, Any]:
+def batch_figures(samples: Sequence[RolloutSample]) -> dict[str, Any]:
     """Figures of a batch: means, among them the `collapse_figures`.
 
     "accuracy", "accuracy_readable", "calls" and "cost_usd" are about whole rollouts, after their last round. All other
@@ -70,7 +70,7 @@ def tracked_figures(row: dict[str, Any]) -> dict[str, float]:
     }
 
 
-def _last_scores(samples: Sequence[SampledCompletion]) -> list[Score]:
+def _last_scores(samples: Sequence[RolloutSample]) -> list[Score]:
     """The score of each rollout's last round that could be scored."""
     latest: dict[tuple[str, int], Score] = {}
     for sample in sorted(samples, key=lambda sample: sample.group.round):
@@ -79,7 +79,7 @@ def _last_scores(samples: Sequence[SampledCompletion]) -> list[Score]:
     return list(latest.values())
 
 
-def _groups(samples: Sequence[SampledCompletion]) -> list[list[float]]:
+def _groups(samples: Sequence[RolloutSample]) -> list[list[float]]:
     groups: dict[Any, list[float]] = {}
     for sample in samples:
         group = groups.setdefault(sample.group, [])
@@ -88,7 +88,7 @@ def _groups(samples: Sequence[SampledCompletion]) -> list[list[float]]:
     return list(groups.values())
 
 
-def check_gate(settings: TrainSettings, workers: Sequence[str], samples: Sequence[SampledCompletion]) -> None:
+def check_gate(settings: TrainSettings, workers: Sequence[str], samples: Sequence[RolloutSample]) -> None:
     """Refuse a first batch that does not fulfil `grpo.gate`, before anything is learned from it.
 
     Args:
@@ -114,7 +114,7 @@ def check_gate(settings: TrainSettings, workers: Sequence[str], samples: Sequenc
 
 
 def _faults(
-    settings: TrainSettings, workers: Sequence[str], samples: Sequence[SampledCompletion]
+    settings: TrainSettings, workers: Sequence[str], samples: Sequence[RolloutSample]
 ) -> Iterator[str]:
     gate = settings.grpo.gate
     figures = batch_figures(samples)

@@ -14,7 +14,7 @@ from podium.rollout.run_folder import RunFolder
 from podium.train.divergence import refuse_divergence
 from podium.train.metrics import batch_figures
 from podium.train.progress import Progress, format_duration
-from podium.train.rollouts import SampledCompletion
+from podium.train.rollouts import RolloutSample
 from podium.train.settings import TrainSettings
 
 
@@ -89,7 +89,7 @@ class Recorder:
 
     def record(
         self,
-        samples: Sequence[SampledCompletion],
+        samples: Sequence[RolloutSample],
         *,
         loss: float,
         seconds: Mapping[str, float],

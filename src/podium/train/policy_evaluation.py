@@ -12,7 +12,7 @@ from typing import Any
 
 from podium.rollout.collapse import collapse_figures
 from podium.train.metrics import batch_figures
-from podium.train.rollouts import RolloutCollector, SampledCompletion, Sampler
+from podium.train.rollouts import RolloutCollector, RolloutSample, Sampler
 from podium.train.schedule import ScheduledGroup
 
 _REPORTED = (*collapse_figures(()), "calls", "cost_usd", "dropped")
@@ -52,10 +52,10 @@ class PolicyEvaluation:
         began = time.perf_counter()
         ranks, batch_size = self._rollouts.ranks, self._batch_size
         own = self._questions[ranks.index :: ranks.size]
-        samples: list[SampledCompletion] = []
+        samples: list[RolloutSample] = []
         # Each rank loops equally often, because ranks that hold parts of one model must generate together.
         for first in range(0, len(self._questions[:: ranks.size]), batch_size):
-            part = [SampledCompletion(row, 0) for rows in own[first : first + batch_size] for row in rows]
+            part = [RolloutSample(row, 0) for rows in own[first : first + batch_size] for row in rows]
             completed, _ = self._rollouts.run(part, sampler, max_samples=batch_size, greedy=True)
             samples += completed
         figures = batch_figures(ranks.gather(samples))

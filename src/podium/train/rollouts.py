@@ -29,7 +29,7 @@ RolloutKey: TypeAlias = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SampledCompletion:
+class RolloutSample:
     """One completion of a batch, with its score and reward. Before it is sampled, it has only its group and number."""
 
     group: ScheduledGroup
@@ -63,7 +63,7 @@ class SampledCompletion:
         )
 
 
-OnEnd = Callable[[SampledCompletion, Sequence[int], Sequence[float] | None], None]
+OnEnd = Callable[[RolloutSample, Sequence[int], Sequence[float] | None], None]
 """A function that takes a sample with its prompt, and the tokens and log-probabilities of its completion."""
 
 
@@ -77,7 +77,7 @@ class Sampler(Protocol):
 
     def draw(
         self,
-        samples: Sequence[SampledCompletion],
+        samples: Sequence[RolloutSample],
         on_end: OnEnd,
         *,
         round_number: int,
@@ -119,17 +119,17 @@ class RolloutCollector:
     """An event that is set when the run is to end."""
     on_plan: Callable[[int], None] = lambda tokens: None
     """Called with the tokens of each plan when it is written."""
-    gate: Callable[[Sequence[SampledCompletion]], None] | None = None
+    gate: Callable[[Sequence[RolloutSample]], None] | None = None
     """Called with the samples of all ranks in the first batch. It refuses a start that cannot learn."""
 
     def run(
         self,
-        samples: Sequence[SampledCompletion],
+        samples: Sequence[RolloutSample],
         sampler: Sampler,
         *,
         max_samples: int,
         greedy: bool = False,
-    ) -> tuple[list[SampledCompletion], dict[str, float]]:
+    ) -> tuple[list[RolloutSample], dict[str, float]]:
         """Take this rank's samples through all rounds. All ranks call it together.
 
         Args:
@@ -160,21 +160,19 @@ class RolloutCollector:
     def _run_round(
         self,
         round_number: int,
-        samples: Sequence[SampledCompletion],
+        samples: Sequence[RolloutSample],
         sampler: Sampler,
         *,
         max_samples: int,
         greedy: bool,
-    ) -> tuple[Sequence[SampledCompletion], float, float]:
+    ) -> tuple[Sequence[RolloutSample], float, float]:
         """Take the samples through one round. Returns all samples, the seconds until the last token, and those after
         it."""
         earlier = {sample.key: sample for sample in samples if sample.group.round == round_number - 1}
         current = {sample.key: sample for sample in samples if sample.group.round == round_number}
-        pending: list[tuple[SampledCompletion, Future[Score]]] = []
+        pending: list[tuple[RolloutSample, Future[Score]]] = []
 
-        def on_end(
-            sample: SampledCompletion, tokens: Sequence[int], logprobs: Sequence[float] | None
-        ) -> None:
+        def on_end(sample: RolloutSample, tokens: Sequence[int], logprobs: Sequence[float] | None) -> None:
             self.on_plan(len(tokens))
             ended = bool(tokens) and tokens[-1] in sampler.eos_token_ids
             plans = (*sample.plans, self.codec.decode(tokens))
@@ -214,18 +212,18 @@ class RolloutCollector:
         return whole, sampled_s, scored_s
 
     async def _prompted(
-        self, current: Sequence[SampledCompletion], earlier: Mapping[RolloutKey, SampledCompletion]
-    ) -> dict[RolloutKey, SampledCompletion]:
+        self, current: Sequence[RolloutSample], earlier: Mapping[RolloutKey, RolloutSample]
+    ) -> dict[RolloutKey, RolloutSample]:
         """The samples whose rollouts reach this round, with their encoded prompts."""
 
-        async def add(group: Sequence[SampledCompletion]) -> list[SampledCompletion]:
+        async def add(group: Sequence[RolloutSample]) -> list[RolloutSample]:
             messages = await self.scoring.prompt(group[0].request(group[0].plans))
             tokens = () if messages is None else tuple(self.codec.encode(messages))
             too_long = len(tokens) > self.max_prompt_tokens
             prompt = () if too_long else tokens
             return [replace(sample, prompt=prompt, too_long=too_long) for sample in group]
 
-        groups: dict[Any, list[SampledCompletion]] = {}
+        groups: dict[Any, list[RolloutSample]] = {}
         for sample in current:
             if not sample.group.round:
                 groups.setdefault(sample.group, []).append(sample)  # The whole group has one prompt.
@@ -236,8 +234,8 @@ class RolloutCollector:
         return {sample.key: sample for group in prompted for sample in group}
 
     def _take_scores(
-        self, pending: Sequence[tuple[SampledCompletion, Future[Score]]]
-    ) -> tuple[dict[RolloutKey, SampledCompletion], PodiumError | None]:
+        self, pending: Sequence[tuple[RolloutSample, Future[Score]]]
+    ) -> tuple[dict[RolloutKey, RolloutSample], PodiumError | None]:
         """Wait for every score, so that all paid calls have ended. Returns the scored samples, and the first error."""
         scored, error = {}, None
         for sample, score in pending:
@@ -271,16 +269,14 @@ class RolloutCollector:
                 raise refusal.model_copy(update={"message": message}).error
 
 
-def with_rewards(
-    samples: Sequence[SampledCompletion], discount: float | Literal["none"]
-) -> list[SampledCompletion]:
+def with_rewards(samples: Sequence[RolloutSample], discount: float | Literal["none"]) -> list[RolloutSample]:
     """The samples with the rewards of `discounted_rewards`. The reward is None for a round that its rollout never
     reached."""
-    rollouts: dict[RolloutKey, list[SampledCompletion]] = {}
+    rollouts: dict[RolloutKey, list[RolloutSample]] = {}
     for sample in sorted(samples, key=lambda sample: sample.group.round):
         if sample.score is not None:
             rollouts.setdefault(sample.key, []).append(sample)
-    rewards: dict[SampledCompletion, float | None] = {}
+    rewards: dict[RolloutSample, float | None] = {}
     for rounds in rollouts.values():
         scores = [sample.score for sample in rounds if sample.score is not None]
         earned = discounted_rewards([score.reward for score in scores], scores[-1].rollout_reward, discount)

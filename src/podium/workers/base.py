@@ -14,7 +14,7 @@ from podium.errors import WorkerError
 from podium.trace import Reply
 from podium.types import AnswerOptions, Limits, Message, Profile, Receipt
 from podium.workers.spend_limit import SpendLimit
-from podium.workers.traits import Traits
+from podium.workers.traits import WorkerTraits
 from podium.workers.view import WorkerView, read_view
 
 
@@ -52,7 +52,7 @@ class Request:
     on_reasoning: Callable[[str], None] | None = None
     """The listener for pieces of visible reasoning."""
     spend_limits: tuple[SpendLimit, ...] = field(default=(), compare=False)
-    """The limits in which a worker that pays for its own calls (`Traits.pays_for_own_calls`) reserves dollars."""
+    """The limits in which a worker that pays for its own calls (`WorkerTraits.pays_for_own_calls`) reserves dollars."""
     receipt: Receipt = field(default_factory=Receipt, compare=False, repr=False)
     """The worker adds the tokens and dollars of a call that fails or is cancelled."""
 
@@ -108,7 +108,7 @@ class Worker(ABC):
     identity: Mapping[str, Any] | None = None
     """Everything except the messages that can change an answer (endpoint, model, sampling), as JSON without secrets.
     None if the worker's replies are not cached, since its calls cost nothing or its answers change."""
-    traits: Traits = Traits()
+    traits: WorkerTraits = WorkerTraits()
     """Whether the worker is a model, a tool or a program, and what its calls cost."""
 
     @property

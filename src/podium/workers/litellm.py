@@ -33,7 +33,7 @@ from podium.workers.chat.request_body import sent_limit
 from podium.workers.chat.usage import read_usage
 from podium.workers.redaction import Secrets
 from podium.workers.spec import LiteLLMSpec
-from podium.workers.traits import Traits
+from podium.workers.traits import WorkerTraits
 
 _STOLEN_RELEASES = ("1.82.7", "1.82.8")
 """Releases of March 2026 that sent their users' keys to an attacker."""
@@ -57,7 +57,7 @@ class LiteLLMWorker(Worker):
         key: the key for the library. If it is None, the library looks for a key in the environment.
     """
 
-    traits = Traits(role="model")
+    traits = WorkerTraits(role="model")
 
     def __init__(self, spec: LiteLLMSpec, secrets: Secrets, key: str | None = None) -> None:
         self.profile = spec.to_profile()

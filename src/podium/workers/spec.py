@@ -16,7 +16,7 @@ from podium.config import Settings
 from podium.errors import WorkerErrorKind
 from podium.types import Limits, Price, Profile
 from podium.workers.chat.endpoint import check_names, check_plain, check_query
-from podium.workers.traits import COSTLESS, ENDPOINT, LOCAL_MODEL, TOOL, Traits
+from podium.workers.traits import COSTLESS, ENDPOINT, LOCAL_MODEL, TOOL, WorkerTraits
 
 
 def _check_one_line(name: str) -> str:
@@ -28,7 +28,7 @@ def _check_one_line(name: str) -> str:
 class WorkerSpec(Settings):
     """The keys of every kind. A kind adds `kind`, a `Literal` of its name, and its own keys."""
 
-    traits: ClassVar[Traits] = Traits()
+    traits: ClassVar[WorkerTraits] = WorkerTraits()
     """The traits of workers of this kind."""
     requires_earlier_responses: ClassVar[bool] = False
     """Whether workers of this kind need responses of earlier steps (`Profile.requires_earlier_responses`)."""
@@ -291,7 +291,7 @@ class FunctionSpec(WorkerSpec):
 class LiteLLMSpec(ModelSpec):
     """A model of any provider that litellm supports."""
 
-    traits = Traits(role="model")
+    traits = WorkerTraits(role="model")
     kind: Literal["litellm"]
     model: str = Field(min_length=1)
     """litellm's name for the model, with its provider, such as "bedrock/..." or "vertex_ai/..."."""

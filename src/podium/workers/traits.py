@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-IsCertain = Callable[[str, Sequence[str | None]], bool]
+StoppingRule = Callable[[str, Sequence[str | None]], bool]
 """A function that says whether a tool's result is certain although some responses are still to come.
 
 Its arguments are the subtask, and the responses that the tool reads, in order. A response is None if it is still to
@@ -19,7 +19,7 @@ _NEW_ANSWER = "Answer: something"
 
 
 @dataclass(frozen=True, slots=True)
-class Traits:
+class WorkerTraits:
     """What sort of worker a worker is. A kind of workers declares the same traits in its spec class, which is read
     before a worker is built."""
 
@@ -35,21 +35,21 @@ class Traits:
     """Whether a call ends within `limits.timeout` by itself. Otherwise the caller cancels it at that time."""
     pays_for_own_calls: bool = False
     """Whether the worker reserves and settles the dollars of its calls in `Request.spend_limits`, as a team does."""
-    is_certain: IsCertain | None = None
+    stopping_rule: StoppingRule | None = None
     """Says whether a tool's result is certain before all responses are there. None if the tool needs all responses."""
     answer_key: AnswerKey = str
-    """The key of a response for `is_certain`. It has the same result for two responses with equal keys."""
+    """The key of a response for `stopping_rule`. It has the same result for two responses with equal keys."""
 
 
-TOOL = Traits(role="tool", cost="nothing")
-COSTLESS = Traits(cost="nothing")
+TOOL = WorkerTraits(role="tool", cost="nothing")
+COSTLESS = WorkerTraits(cost="nothing")
 """The traits of a worker whose answers are scripted or recorded."""
-ENDPOINT = Traits(role="model", takes_extra=True, keeps_time_limit=True)
-LOCAL_MODEL = Traits(role="model", cost="compute")
+ENDPOINT = WorkerTraits(role="model", takes_extra=True, keeps_time_limit=True)
+LOCAL_MODEL = WorkerTraits(role="model", cost="compute")
 
 
 def responses_to_get_next(
-    is_certain: IsCertain,
+    stopping_rule: StoppingRule,
     subtask: str,
     responses: Sequence[str | None],
     order: Sequence[int],
@@ -60,15 +60,15 @@ def responses_to_get_next(
     Args:
         responses: what the vote will see. A response is None if it is still to come, and "" if its step failed.
         order: indices of responses, the cheapest first.
-        answer_key: as in `Traits`.
+        answer_key: as in `WorkerTraits`.
     """
-    if is_certain(subtask, responses):
+    if stopping_rule(subtask, responses):
         return ()
     waiting = [place for place in order if responses[place] is None]
     next_texts = {answer_key(text): text for text in (_NEW_ANSWER, *responses) if text}.values()
     for count in range(1, len(waiting)):
         turn = waiting[:count]
-        if any(is_certain(subtask, _filled(responses, turn, text)) for text in next_texts):
+        if any(stopping_rule(subtask, _filled(responses, turn, text)) for text in next_texts):
             return tuple(turn)
     return tuple(waiting)
 

@@ -31,7 +31,7 @@ _CACHED_KEYS = 1024
 _WEIGHTS = re.compile(r"\bweights:? (\d+(?:\.\d+)?(?:, \d+(?:\.\d+)?)*)")
 
 
-def is_certain(subtask: str, responses: Sequence[str | None]) -> bool:
+def winner_is_certain(subtask: str, responses: Sequence[str | None]) -> bool:
     """Whether the leading answer wins even if all responses that are still to come give one rival answer.
 
     If it does, it wins in any case, since responses that are spread over several answers help each rival less.
@@ -75,7 +75,7 @@ class VoteWorker(Worker):
     is only the winning object or list, as it was written.
     """
 
-    traits = replace(TOOL, is_certain=is_certain, answer_key=vote_key)
+    traits = replace(TOOL, stopping_rule=winner_is_certain, answer_key=vote_key)
 
     def __init__(
         self,

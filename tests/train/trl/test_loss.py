@@ -14,7 +14,7 @@ from trl_job import make_trl_job
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.scoring import RolloutRequest, Score
-from podium.train.rollouts import SampledCompletion
+from podium.train.rollouts import RolloutSample
 from podium.train.settings import TrainSettings
 from podium.train.trl.engine import TRLRun
 from podium.types import Message
@@ -55,7 +55,7 @@ async def test_a_batch_with_a_dropped_rollout_has_the_formulas_loss_and_gradient
     assert row["dropped"] == 1
 
 
-def _by_hand(start: Checkpoint, samples: list[SampledCompletion], loss_type: str) -> tuple[float, float]:
+def _by_hand(start: Checkpoint, samples: list[RolloutSample], loss_type: str) -> tuple[float, float]:
     """The loss at ratio 1, and the norm of its gradient: advantages (r - mean) / (std + 1e-4) of what was scored."""
     scored = torch.tensor([reward for reward in REWARDS if reward is not None])
     mean, std = scored.mean(), scored.std(unbiased=True)

@@ -15,7 +15,7 @@ from trl.generation import vllm_generation
 
 from podium.scoring import RolloutRequest, Score
 from podium.train.ranks import Ranks as OneRank
-from podium.train.rollouts import RolloutCollector, SampledCompletion
+from podium.train.rollouts import RolloutCollector, RolloutSample
 from podium.train.schedule import ScheduledGroup
 from podium.train.trl.sampler import TRLSampler
 from podium.types import Message
@@ -130,14 +130,14 @@ async def test_rank_with_too_long_prompts_takes_no_completion_of_another_rank(
     loop = asyncio.get_running_loop()
     groups = [
         [
-            SampledCompletion(ScheduledGroup(0, place, 0, task, f"{rank}/{place}"), n)
+            RolloutSample(ScheduledGroup(0, place, 0, task, f"{rank}/{place}"), n)
             for place, task in enumerate(own)
             for n in (0, 1)
         ]
         for rank, own in enumerate(tasks)
     ]
 
-    completed: dict[int, list[SampledCompletion]] = {}
+    completed: dict[int, list[RolloutSample]] = {}
 
     def work(rank: int) -> None:
         stop = threading.Event()

@@ -20,7 +20,7 @@ from podium.errors import CheckpointError, ConfigError, PodiumError
 from podium.train.engine import TrainingJob
 from podium.train.objective import ADVANTAGES, LOSSES
 from podium.train.ranks import open_single_rank
-from podium.train.rollouts import SampledCompletion, TrainingInterruptedError
+from podium.train.rollouts import RolloutSample, TrainingInterruptedError
 from podium.train.runtime import Precision, compute_on_one_core, resolve_device, resolve_dtype
 from podium.train.schedule import ScheduledGroup
 from podium.train.settings import GRPOSettings, TrainSettings
@@ -127,7 +127,7 @@ class _Trainer:
         job, settings = self._job, self._job.settings.grpo
         job.recorder.start_iteration(iteration)
         samples = [
-            SampledCompletion(group, rollout)
+            RolloutSample(group, rollout)
             for group in self._groups[iteration]
             for rollout in range(job.settings.samples)
         ]
@@ -150,7 +150,7 @@ class _Trainer:
             evaluation = job.evaluation(sampler)
         return job.recorder.record(completed, seconds=seconds, evaluation=evaluation, **figures)
 
-    def _update(self, iteration: int, samples: Sequence[SampledCompletion]) -> dict[str, Any]:
+    def _update(self, iteration: int, samples: Sequence[RolloutSample]) -> dict[str, Any]:
         """Take the optimiser's steps on a batch. Returns the figures of the last step."""
         settings = self._job.settings.grpo
         groups, ratios = [], list[float]()
@@ -179,8 +179,8 @@ class _Trainer:
 
 
 def advantages_of(
-    samples: Sequence[SampledCompletion], settings: GRPOSettings
-) -> Iterator[tuple[list[SampledCompletion], list[float | None]]]:
+    samples: Sequence[RolloutSample], settings: GRPOSettings
+) -> Iterator[tuple[list[RolloutSample], list[float | None]]]:
     """The samples of each group that have a completion, with their advantages, round after round.
 
     The samples of a round are compared with each other. Without a discount, all rounds of a rollout have the advantage
@@ -190,7 +190,7 @@ def advantages_of(
     for number in sorted({sample.group.round for sample in samples}):
         of_round = [sample for sample in samples if sample.group.round == number]
         if number == 0 or settings.discount != "none":
-            groups: dict[ScheduledGroup, list[SampledCompletion]] = {}
+            groups: dict[ScheduledGroup, list[RolloutSample]] = {}
             for sample in of_round:
                 groups.setdefault(sample.group, []).append(sample)
             advantages = ADVANTAGES[settings.advantage](
@@ -208,7 +208,7 @@ def advantages_of(
 
 
 def make_group(
-    samples: Sequence[SampledCompletion],
+    samples: Sequence[RolloutSample],
     advantages: Sequence[float | None],
     skip_suffix_min_prob: float,
     reference: ReferencePolicy | None,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from podium.conductor.guide import Guide
-from podium.train.rollouts import OnEnd, SampledCompletion
+from podium.train.rollouts import OnEnd, RolloutSample
 from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.sampler import sample
 
@@ -27,7 +27,7 @@ class GroupSampler:
 
     def draw(
         self,
-        samples: Sequence[SampledCompletion],
+        samples: Sequence[RolloutSample],
         on_end: OnEnd,
         *,
         round_number: int,
@@ -56,9 +56,9 @@ class GroupSampler:
         )
 
 
-def grouped_samples(samples: Sequence[SampledCompletion]) -> list[list[SampledCompletion]]:
+def grouped_samples(samples: Sequence[RolloutSample]) -> list[list[RolloutSample]]:
     """The samples that have a prompt, in order, grouped by question and round."""
-    groups: dict[object, list[SampledCompletion]] = {}
+    groups: dict[object, list[RolloutSample]] = {}
     for completion in samples:
         if completion.prompt:
             groups.setdefault(completion.group, []).append(completion)

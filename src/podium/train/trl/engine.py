@@ -28,7 +28,7 @@ from podium.errors import ConfigError, PodiumError
 from podium.train.divergence import applied_norm
 from podium.train.engine import TrainingJob
 from podium.train.metrics import batch_figures, tracked_figures
-from podium.train.rollouts import SampledCompletion, TrainingInterruptedError
+from podium.train.rollouts import RolloutSample, TrainingInterruptedError
 from podium.train.settings import TrainSettings
 from podium.train.trl.arguments import trl_arguments
 from podium.train.trl.checkpoints import latest_checkpoint, step_of
@@ -244,7 +244,7 @@ class TRLRun(TrainerCallback):
         settings = self._settings = job.settings
         self._job = job
         self._groups = {group.label: group for group in job.groups}
-        self.samples: list[SampledCompletion] = []
+        self.samples: list[RolloutSample] = []
         """The samples of the latest batch, of all ranks."""
         self._seconds: dict[str, float] = {}
         self._began = time.perf_counter()
@@ -276,7 +276,7 @@ class TRLRun(TrainerCallback):
         first = trainer.accelerator.process_index * len(prompts)
         # Ranks have parts of the batch in order, and samples of one group are together.
         samples = [
-            SampledCompletion(self._groups[label], (first + place) % trainer.num_generations)
+            RolloutSample(self._groups[label], (first + place) % trainer.num_generations)
             for place, label in enumerate(prompts)
         ]
         max_samples = len(prompts) // self._settings.rounds

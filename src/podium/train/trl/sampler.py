@@ -13,7 +13,7 @@ from typing import Any
 
 from transformers import GenerationConfig
 
-from podium.train.rollouts import OnEnd, SampledCompletion, TrainingInterruptedError
+from podium.train.rollouts import OnEnd, RolloutSample, TrainingInterruptedError
 
 _SAMPLING = ("temperature", "top_p", "top_k", "min_p")
 """Generation arguments that are left out of greedy decoding."""
@@ -38,7 +38,7 @@ class TRLSampler:
 
     def draw(
         self,
-        samples: Sequence[SampledCompletion],
+        samples: Sequence[RolloutSample],
         on_end: OnEnd,
         *,
         round_number: int,
@@ -67,7 +67,7 @@ class TRLSampler:
             if sample is not None and row not in ended:
                 on_end(sample, completions[row], None if logprobs is None else logprobs[row])
 
-    def _rows(self, samples: Sequence[SampledCompletion], max_samples: int) -> list[SampledCompletion | None]:
+    def _rows(self, samples: Sequence[RolloutSample], max_samples: int) -> list[RolloutSample | None]:
         """The samples that this rank generates at once. None stands for a row whose completion is not used.
 
         Ranks that hold parts of one model must generate together, even if a rank has no prompt.
