@@ -182,7 +182,7 @@ def test_tokens_after_the_same_beginning_are_one_with_advantages_summed() -> Non
     assert batch.negative_advantages_N.tolist() == [-0.125, -0.125, 0, -0.125, -0.125, 0, 0]
     # Of the four rows one begins with another: it needs no attention of its own.
     assert batch.grid_QGT.tolist() == [[[0, 1, 2, 0], [0, 1, 3, 4], [5, 6, 0, 0]]]
-    assert batch.places_N.tolist() == [0, 1, 2, 6, 7, 8, 9]
+    assert batch.cells_N.tolist() == [0, 1, 2, 6, 7, 8, 9]
 
 
 def test_a_token_that_was_certain_when_drawn_is_read_and_not_trained_on() -> None:

@@ -202,7 +202,7 @@ def test_model_on_another_device_gets_all_its_tensors_there() -> None:
         model = PolicyModel(SHAPE)
 
     prompt = model.prompt(batch.prompt_QP, batch.prompt_lengths_Q)
-    hidden_ND = model.completions(batch.inputs_N, batch.places_N, batch.grid_QGT, prompt)
+    hidden_ND = model.completions(batch.inputs_N, batch.cells_N, batch.grid_QGT, prompt)
     logprobs_N = model.logprobs(hidden_ND, batch.targets_N)
     torch.autograd.backward(logprobs_N.sum())
 

@@ -72,13 +72,13 @@ def test_padding_does_not_change_logits_of_completions(model: PolicyModel) -> No
     (tight,) = micro_batches([group("a")], mean_over_tokens, max_tokens=MAX_TOKENS)
     T = tight.grid_QGT.shape[2]
     more = torch.nn.functional.pad(tight.grid_QGT, (0, 5, 0, 2), value=1)
-    places = tight.places_N.div(T, rounding_mode="floor") * (T + 5) + tight.places_N % T
+    cells = tight.cells_N.div(T, rounding_mode="floor") * (T + 5) + tight.cells_N % T
     prompts = torch.nn.functional.pad(tight.prompt_QP, (0, 4), value=7)
     prompt = model.prompt(tight.prompt_QP, tight.prompt_lengths_Q)
     padded = model.prompt(prompts, tight.prompt_lengths_Q)
     torch.testing.assert_close(
-        model.completions(tight.inputs_N, places, more, padded),
-        model.completions(tight.inputs_N, tight.places_N, tight.grid_QGT, prompt),
+        model.completions(tight.inputs_N, cells, more, padded),
+        model.completions(tight.inputs_N, tight.cells_N, tight.grid_QGT, prompt),
         atol=1e-5,
         rtol=1e-5,
     )

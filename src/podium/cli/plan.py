@@ -73,7 +73,7 @@ async def plan(
 
 def _past(settings: TeamSettings) -> Mapping[str, PastAnswers]:
     """The past answers in the store's newest traces. There are none if the store is a database, or not made yet."""
-    store = settings.store_place
+    store = settings.store_address
     return past_answers(Path(store)) if store is not None and Path(store).is_file() else {}
 
 

@@ -95,7 +95,7 @@ async def _open_service(
     settings: TeamSettings, pool: Pool, process: ServerProcess | None
 ) -> AsyncIterator[Service]:
     """What all requests share. At the end, traces and spans are written before their stores are closed."""
-    store = settings.store_place
+    store = settings.store_address
     if store is None:
         raise UsageError("A server keeps its traces and keys in a store: name one, instead of store=false.")
     async with AsyncExitStack() as opened:

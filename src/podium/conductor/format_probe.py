@@ -176,8 +176,8 @@ class FormatNegotiator:
     def after(self, format: PlanFormat) -> PlanFormat:
         """The format for a second try after a bad plan: the next format of the ladder, if the user allows it."""
         rungs = [rung for rung in self._allowed if rung not in ("portable", "own") or rung == format]
-        place = rungs.index(format) if format in rungs else len(rungs)
-        return rungs[min(place + 1, len(rungs) - 1)]
+        index = rungs.index(format) if format in rungs else len(rungs)
+        return rungs[min(index + 1, len(rungs) - 1)]
 
     def is_outdated(self, version: str | None) -> bool:
         """Whether this version of the server differs from the version that was probed."""

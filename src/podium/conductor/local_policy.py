@@ -196,7 +196,7 @@ class LocalPolicy:
         shared, longest = _MIN_SHARED_TOKENS - 1, None
         for prompt, cache, is_read in prefixes if sharing is not None else ():
             # The last token of a prompt is always read: the first token is sampled from the logits after it.
-            common = min(_common(prompt, text.prompt), len(text.prompt) - 1)
+            common = min(_common_length(prompt, text.prompt), len(text.prompt) - 1)
             if common > shared:
                 shared, longest = common, (cache, is_read)
         capacity = len(text.prompt) + text.limit
@@ -237,7 +237,7 @@ class LocalPolicy:
         ]
         for text, draft, logits in zip(active, drafts, self._model.read(passages), strict=True):
             text.read = len(text.prompt) + len(text.tokens)
-            for place, row in enumerate(logits):
+            for index, row in enumerate(logits):
                 wrong = None if self._guide is None else self._guide.forbidden(text.tokens)
                 allowed = row if wrong is None else _without(row, wrong)
                 token = sample_token(allowed, text.sampling.temperature, text.rng)
@@ -247,9 +247,9 @@ class LocalPolicy:
                     self._remember(text)
                     self._finish(text)
                     break
-                if place < len(draft) and draft[place] != token:
+                if index < len(draft) and draft[index] != token:
                     break
-                text.read += place < len(draft)
+                text.read += index < len(draft)
             if self._model.sharing is not None and draft and not text.done.done():
                 self._model.sharing.cut(text.cache, text.read)
             if text.on_text is not None and not text.done.done():
@@ -296,7 +296,7 @@ class LocalPolicy:
         written = self._model.codec.decode(
             [token for token in text.tokens if token not in self._model.eos_token_ids]
         )
-        stops = [place for stop in text.sampling.stop if (place := written.find(stop)) >= 0]
+        stops = [start for stop in text.sampling.stop if (start := written.find(stop)) >= 0]
         return written[: min(stops, default=len(written))], bool(stops)
 
     def _show(self, text: _Text, *, last: bool = False) -> None:
@@ -318,10 +318,10 @@ class LocalPolicy:
         _settle(text, Completion(written, Spent(usage), truncated=cut))
 
 
-def _common(one: Sequence[int], other: Sequence[int]) -> int:
+def _common_length(one: Sequence[int], other: Sequence[int]) -> int:
     """How many first tokens two prompts have in common."""
     length = min(len(one), len(other))
-    return next((place for place in range(length) if one[place] != other[place]), length)
+    return next((index for index in range(length) if one[index] != other[index]), length)
 
 
 def _settle(text: _Text, outcome: Completion | BaseException) -> None:

@@ -103,9 +103,9 @@ class PolicyNumbering:
         """The request with the policy's numbers, in earlier plans too."""
         if self.order == tuple(range(len(request.pool))):
             return request
-        numbers = {place: number for number, place in enumerate(self.order)}
+        numbers = {index: number for number, index in enumerate(self.order)}
         earlier = [replace(o, workflow=renumber_workers(o.workflow, numbers)) for o in request.earlier_rounds]
-        pool = tuple(request.pool[place] for place in self.order)
+        pool = tuple(request.pool[index] for index in self.order)
         # Streamed steps would have the policy's numbers, so this request streams none.
         return replace(request, pool=pool, earlier_rounds=tuple(earlier), on_steps=None)
 
@@ -240,7 +240,7 @@ def _worth_showing(pool: Sequence[Profile]) -> list[int]:
 _PERCENT = 5
 """Accuracies are rounded to multiples of this."""
 _PRICES = tuple(
-    place.format(figure) for place in ("0.00{}", "0.0{}", "0.{}", "{}") for figure in (1, 2, 3, 5, 7)
+    decimal.format(figure) for decimal in ("0.00{}", "0.0{}", "0.{}", "{}") for figure in (1, 2, 3, 5, 7)
 )
 """The prices that a prompt can show. A price is rounded to the nearest of them, by ratio."""
 

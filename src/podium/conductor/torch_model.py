@@ -61,7 +61,7 @@ class TorchModel:
             raise CheckpointError(f"transformers cannot load {checkpoint.path}: {reason}") from error
         self._model = model.eval().to(self._device)
         parameters = inspect.signature(model.forward).parameters
-        self._places_tokens = "position_ids" in parameters
+        self._takes_positions = "position_ids" in parameters
         self._cache = "cache" if "cache" in parameters else "past_key_values"
         """The name of the argument for keys and values, which differs between versions of transformers."""
         self._rows: list[_KVCache] = []
@@ -95,7 +95,7 @@ class TorchModel:
         """Whether the text can be a row of the batch: it reads one token after earlier tokens, and its cache can be
         padded."""
         cache = passage.cache
-        if len(passage.tokens) != 1 or not self._places_tokens or cache.length == 0:
+        if len(passage.tokens) != 1 or not self._takes_positions or cache.length == 0:
             return False
         key_values = self._batch if cache.key_values is None else cache.key_values
         return type(key_values) is DynamicCache and all(
@@ -131,24 +131,24 @@ class TorchModel:
             return
         for number, row in enumerate(self._rows):
             row.key_values = DynamicCache()
-            for place, layer in enumerate(self._batch.layers):
+            for index, layer in enumerate(self._batch.layers):
                 parts = (part[number : number + 1, :, -row.length :] for part in (layer.keys, layer.values))
-                row.key_values.update(*parts, place)
+                row.key_values.update(*parts, index)
         width = max((row.length for row in rows), default=0)
         self._rows, self._batch = rows, DynamicCache()
         caches = [row.key_values.layers for row in rows]
-        for place, layers in enumerate(zip(*caches, strict=True)):
+        for index, layers in enumerate(zip(*caches, strict=True)):
             paddings = [(0, 0, width - row.length, 0) for row in rows]
             keys = torch.cat([pad(row.keys, padding) for row, padding in zip(layers, paddings, strict=True)])
             values = torch.cat(
                 [pad(row.values, padding) for row, padding in zip(layers, paddings, strict=True)]
             )
-            self._batch.update(keys, values, place)
+            self._batch.update(keys, values, index)
         for row in rows:
             row.key_values = None
 
     def _forward(
-        self, ids: list[list[int]], key_values: Any, **places: torch.Tensor
+        self, ids: list[list[int]], key_values: Any, **positions: torch.Tensor
     ) -> tuple[list[Logits], Any]:
         """The logits (1, V) after the last token of each text, and the keys and values with those of the new tokens."""
         output = self._model(
@@ -156,7 +156,7 @@ class TorchModel:
             use_cache=True,
             logits_to_keep=1,
             **{self._cache: key_values},
-            **places,
+            **positions,
         )
         return list(output.logits[:, -1:].float().cpu().numpy()), getattr(output, self._cache)
 

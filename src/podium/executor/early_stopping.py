@@ -75,7 +75,7 @@ class EarlyStopping:
             self._stopping_rule, self._subtask, [*before, *responses], order, self._answer_key
         )
         self._certain = not turn
-        started = {self._reads[place - len(before)] for place in turn}
+        started = {self._reads[index - len(before)] for index in turn}
         self._waiting = [j for j in self._waiting if j not in started]
         return tuple(j for j in self._reads if j in ended) if started else ()
 
@@ -118,7 +118,7 @@ def find_early_stops(
         step, reads = workflow.steps[position], workflow.reads(position)
         own = [j for j in reads if readers[j] == [position]]
         order = cheapest_first([profiles[workflow.steps[j].worker] for j in own])
-        waiting = [own[place] for place in order]
+        waiting = [own[index] for index in order]
         early_stops[position] = EarlyStopping(
             stopping_rule,
             step.subtask,

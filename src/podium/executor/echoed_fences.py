@@ -53,10 +53,10 @@ class FenceFilter:
 
     def take(self, text: str) -> str:
         """The part of the answer in this piece, which must not end within a fence."""
-        pieces, place = list[str](), 0
+        pieces, start = list[str](), 0
         while not self._ended:
-            fence = self._fence.search(text, place)
-            pieces.append(text[place:] if fence is None else text[place : fence.start()])
+            fence = self._fence.search(text, start)
+            pieces.append(text[start:] if fence is None else text[start : fence.start()])
             if self._spaces is not None:
                 self._spaces += pieces.pop()
                 if self._spaces.strip():
@@ -65,5 +65,5 @@ class FenceFilter:
             if fence is None:
                 break
             self._ended = self._spaces is None and _ENDS_ANSWER.match(fence[1]) is not None
-            place = fence.end()
+            start = fence.end()
         return "".join(pieces)

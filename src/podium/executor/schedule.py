@@ -64,7 +64,7 @@ class Schedule:
         """How many first steps of the workflow equal the first of these steps."""
         pairs = zip(self.workflow.steps, steps, strict=False)
         return next(
-            (place for place, (one, other) in enumerate(pairs) if one != other),
+            (position for position, (one, other) in enumerate(pairs) if one != other),
             min(len(self.reads), len(steps)),
         )
 

@@ -68,10 +68,10 @@ class StepRequestBuilder:
         step, reads = schedule.workflow.steps[position], schedule.reads[position]
         previous, shown = (self._previous, self._shown) if step.access.sees_previous else (None, ())
         earlier, missing = list(shown), list[int]()
-        for place, j in enumerate(reads, start=int(previous is not None) + len(shown)):
+        for index, j in enumerate(reads, start=int(previous is not None) + len(shown)):
             response = schedule.response(j)
             if response is None:
-                missing.append(place)
+                missing.append(index)
             else:
                 earlier.append(EarlierStep(j, schedule.spans[j].subtask, response))
         step_input = StepInput(

@@ -154,17 +154,17 @@ class ScoringService:
 
     async def _once(self, route: str, rollout: RolloutRequest, work: Callable[[], Awaitable[str]]) -> str:
         """The result of `work`. If an equal request is still running, wait for its result instead."""
-        place = (route, rollout)
-        task = self._running.get(place)
+        call = (route, rollout)
+        task = self._running.get(call)
         if task is None:
 
             async def run() -> str:
                 try:
                     return await work()
                 finally:
-                    del self._running[place]
+                    del self._running[call]
 
-            task = self._running[place] = asyncio.create_task(run())
+            task = self._running[call] = asyncio.create_task(run())
         return await asyncio.shield(task)
 
 

@@ -62,7 +62,7 @@ class ScoringSettings(Settings):
         """
         return self.model_dump(mode="json", include=set(ScoringSettings.model_fields)) | {
             "tasks": _file_name(self.tasks),
-            "held_out": [_file_name(place) for place in self.held_out],
+            "held_out": [_file_name(name) for name in self.held_out],
             "pool": _file_name(self.pool),
         }
 
@@ -73,7 +73,7 @@ class ScoringSettings(Settings):
         return hashlib.sha256(json.dumps(self.scoring, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _file_name(place: str) -> str:
+def _file_name(name: str) -> str:
     """The name of a file without its folder. The name of a task set or of a shipped pool stays, since it has no
     suffix of letters."""
-    return Path(place).name if Path(place).suffix[1:2].isalpha() else place
+    return Path(name).name if Path(name).suffix[1:2].isalpha() else name

@@ -68,7 +68,7 @@ def without_held_out(
         if settings.on_overlap == "refuse" or len(left_out) == len(tasks):
             raise ConfigError(sentence)
         on_warning(sentence)
-        tasks = [task for place, task in enumerate(tasks) if place not in left_out]
+        tasks = [task for index, task in enumerate(tasks) if index not in left_out]
     return {task.id: task for task in tasks}
 
 
@@ -99,14 +99,14 @@ def _held_out(settings: ScoringSettings, own: Mapping[str, TaskSet]) -> Iterator
         for split in splits_of(settings.tasks):
             if split != "train":
                 yield from _texts(settings.tasks, split, own)
-    for place in settings.held_out:
-        named, _, split = place.rpartition(":")
+    for entry in settings.held_out:
+        named, _, split = entry.rpartition(":")
         has_split = bool(named) and split in SPLIT_ORDER
-        name = named if has_split else place
+        name = named if has_split else entry
         if settings.tasks == name and name in generated_names():
             continue
         opened = {} if has_split else _open_whole(name)
-        for held_out in (split,) if has_split else splits_of(place):
+        for held_out in (split,) if has_split else splits_of(entry):
             yield from _texts(name, held_out, opened)
 
 

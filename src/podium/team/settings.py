@@ -232,9 +232,9 @@ class TeamSettings(PoolSpec, SharedTeamSettings):
 
     @field_validator("store", "cache", mode="before")
     @classmethod
-    def _in_home(cls, place: Any) -> Any:
+    def _expand_home(cls, path: Any) -> Any:
         """The path, in which "~" is the user's home: a shell leaves it in --store=~/FILE."""
-        return os.path.expanduser(place) if isinstance(place, str) else place
+        return os.path.expanduser(path) if isinstance(path, str) else path
 
     def model_post_init(self, context: Any, /) -> None:
         """Keep the origin. Where settings are read from a file, the origin is the context of validation."""
@@ -252,8 +252,8 @@ class TeamSettings(PoolSpec, SharedTeamSettings):
         return self.pool or ("" if self.origin.source is None else self.origin.source.name)
 
     @property
-    def store_place(self) -> str | None:
-        """The place of the store, which may be the address of a database. None if traces are not kept."""
+    def store_address(self) -> str | None:
+        """The file or database that keeps traces. None if traces are not kept."""
         return None if self.store is False else self.store or default_store()
 
     @property

@@ -170,9 +170,9 @@ def _resolved(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     resolved = {key: dict(value) if isinstance(value, Mapping) else value for key, value in tables.items()}
     for dotted in _PATHS:
         table, _, key = dotted.rpartition(".")
-        place = resolved.get(table) if table else resolved
-        value = place.get(key) if isinstance(place, dict) else None
-        if not isinstance(place, dict) or not isinstance(value, str) or "://" in value:
+        section = resolved.get(table) if table else resolved
+        value = section.get(key) if isinstance(section, dict) else None
+        if not isinstance(section, dict) or not isinstance(value, str) or "://" in value:
             continue
         if key == "checkpoint" and shipped_checkpoint(value):
             continue
@@ -181,7 +181,7 @@ def _resolved(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         path = folder / value
         is_name = shipped_pool(value) is not None if key == "pool" else not os.path.exists(path)
         if dotted not in _PATHS_OR_NAMES or not is_name:
-            place[key] = str(path)
+            section[key] = str(path)
     plan = resolved.get("plan")
     planner = plan.get("planner") if isinstance(plan, dict) else None
     if isinstance(plan, dict) and isinstance(planner, str) and planner.partition(":")[0] != "conductor":

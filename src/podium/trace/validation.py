@@ -27,7 +27,7 @@ _NUMBER_TYPES, _OTHER_TYPES = (float, int), (str, bool)
 
 
 def find_flaw(trace: Trace) -> str | None:
-    """The first flaw of the trace, in half a sentence that names the place. None if there is no flaw."""
+    """The first flaw of the trace, in half a sentence that names its path. None if there is no flaw."""
     return next(_flaws(trace, 0), None)
 
 
@@ -48,7 +48,7 @@ def _flaws(trace: Trace, depth: int) -> Iterator[str]:
             else "too large"
         )
         right = "is finite" if wrong.free_form else f"is from 0 to {MAX_TRACE_NUMBER}"
-        yield f"{'.'.join(map(str, wrong.place))} is {shown}; a number there {right}"
+        yield f"{'.'.join(map(str, wrong.path))} is {shown}; a number there {right}"
     for number, round_ in enumerate(trace.rounds):
         yield from (f"rounds.{number}.{flaw}" for flaw in _flaws_of_round(round_, len(trace.pool), depth))
 
@@ -64,24 +64,24 @@ def _flaws_of_round(round_: RoundTrace, workers: int, depth: int) -> Iterator[st
             yield f"{prefix}.steps.{position}.access names step {j}, which is no earlier one"
     seen: set[int] = set()
     for number, span in enumerate(round_.spans):
-        place = f"spans.{number}"
+        path = f"spans.{number}"
         if workflow is not None and not 0 <= span.position < len(steps):
-            yield f"{place}.position is {span.position}, and the plan has {len(steps)} steps"
+            yield f"{path}.position is {span.position}, and the plan has {len(steps)} steps"
         if span.position in seen:
-            yield f"{place}.position is {span.position}, as in another span"
+            yield f"{path}.position is {span.position}, as in another span"
         seen.add(span.position)
         if workflow is not None and any(not 0 <= j < len(steps) or j == span.position for j in span.waited):
-            yield f"{place}.waited names a step that the plan does not have"
-    for place, span in (
+            yield f"{path}.waited names a step that the plan does not have"
+    for path, span in (
         *((f"spans.{number}", span) for number, span in enumerate(round_.spans)),
         *((f"abandoned.{number}", span) for number, span in enumerate(round_.abandoned)),
     ):
         if (j := _not_earlier(span.reads, span.position)) is not None:
-            yield f"{place}.reads names step {j}, which is no earlier one"
+            yield f"{path}.reads names step {j}, which is no earlier one"
         if span.nested is not None and depth == _DEEPEST:
-            yield f"{place}.reply.nested: more than {_DEEPEST} teams are nested"
+            yield f"{path}.reply.nested: more than {_DEEPEST} teams are nested"
         elif span.nested is not None:
-            yield from (f"{place}.reply.nested.{flaw}" for flaw in _flaws(span.nested, depth + 1))
+            yield from (f"{path}.reply.nested.{flaw}" for flaw in _flaws(span.nested, depth + 1))
 
 
 def _not_earlier(steps: tuple[int, ...], position: int) -> int | None:
@@ -99,7 +99,7 @@ def _is_date(text: str) -> bool:
 class _WrongNumber(NamedTuple):
     """A number that is out of range."""
 
-    place: tuple[Any, ...]
+    path: tuple[Any, ...]
     """The keys and positions that lead to the number."""
     number: float
     free_form: bool
@@ -112,7 +112,7 @@ def _wrong_number(value: Any, free_form: bool = False) -> _WrongNumber | None:
     Args:
         free_form: whether `value` is in one of the `_FREE_FORM` fields.
     """
-    # A trace has a thousand values, so a place is made only for a wrong number.
+    # A trace has a thousand values, so the path is made only for a wrong number.
     items: Iterable[tuple[Any, Any]]
     if isinstance(value, BaseModel):
         items = vars(value).items()
@@ -130,5 +130,5 @@ def _wrong_number(value: Any, free_form: bool = False) -> _WrongNumber | None:
             if not (-math.inf < item < math.inf if free else 0 <= item <= MAX_TRACE_NUMBER):
                 return _WrongNumber((key,), item, free)
         elif (wrong := _wrong_number(item, free)) is not None:
-            return wrong._replace(place=(key, *wrong.place))
+            return wrong._replace(path=(key, *wrong.path))
     return None

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from podium.errors import DivergedError
 
 
-def refuse_divergence(place: str, figures: Mapping[str, float], lower: str) -> None:
+def refuse_divergence(update: str, figures: Mapping[str, float], lower: str) -> None:
     """Refuse the figures of an update that are not finite, before its row or a checkpoint is written.
 
     Args:
-        place: the iteration or the step, in words.
+        update: the iteration or the step, in words.
         lower: the setting to lower.
 
     Raises:
@@ -21,7 +21,7 @@ def refuse_divergence(place: str, figures: Mapping[str, float], lower: str) -> N
     for name, value in figures.items():
         if not math.isfinite(value):
             raise DivergedError(
-                f"{place}: {name} is {value}, so the training has diverged, and nothing of this update is kept. "
+                f"{update}: {name} is {value}, so the training has diverged, and nothing of this update is kept. "
                 f"Lower {lower}, and train in a new folder."
             )
 

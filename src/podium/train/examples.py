@@ -84,8 +84,8 @@ async def _random(settings: TrainSettings, session: ScoringSession) -> AsyncIter
     prompt = settings.prompt
     tasks = list(session.tasks)
     for number in range(settings.sft.count):
-        place = number // settings.sft.group
-        request = RolloutRequest(task=tasks[place % len(tasks)], group=f"sft/{settings.seed}/{place}")
+        turn = number // settings.sft.group
+        request = RolloutRequest(task=tasks[turn % len(tasks)], group=f"sft/{settings.seed}/{turn}")
         messages = await session.prompt(request)
         assert messages is not None, "a first round always has a prompt"
         random = Random(f"sft/{settings.seed}/{number}/plan")
@@ -111,35 +111,35 @@ async def _from_file(
 ) -> AsyncIterator[Demonstration]:
     """Lines with "messages" and "completion", or with "question" and "plan" for the run's own pool."""
     for number, row in _lines(path):
-        place = f"{path}, line {number}"
+        location = f"{path}, line {number}"
         if "question" in row and "plan" in row:
-            written = _text(row, "plan", place)
+            written = _text(row, "plan", location)
             plan = _parse(written, settings, len(session.pool))
             if not isinstance(plan, Workflow):
                 raise ConfigError(
-                    f"{place}: the plan cannot be run: {getattr(plan, 'message', 'it is empty.')}"
+                    f"{location}: the plan cannot be run: {getattr(plan, 'message', 'it is empty.')}"
                 )
             names = session.pool.names
             request = _offering(session, f"sft/{settings.seed}/{number}", _workers([plan], names))
             if request is None:
-                raise ConfigError(f"{place}: pool_sampling does not offer the plan's workers together.")
-            messages = session.messages(Question(text=_text(row, "question", place)), request)
+                raise ConfigError(f"{location}: pool_sampling does not offer the plan's workers together.")
+            messages = session.messages(Question(text=_text(row, "question", location)), request)
             completion = _as_shown(written, plan, names, session.pool_of(request).names)
         elif "messages" in row and "completion" in row:
             try:
                 messages = _MESSAGES.validate_python(row["messages"])
             except ValidationError as error:
-                raise ConfigError(f"{place}: messages: {error.errors()[0]['msg']}.") from None
-            completion = _text(row, "completion", place)
+                raise ConfigError(f"{location}: messages: {error.errors()[0]['msg']}.") from None
+            completion = _text(row, "completion", location)
         else:
-            raise ConfigError(f'{place}: give "messages" and "completion", or "question" and "plan".')
+            raise ConfigError(f'{location}: give "messages" and "completion", or "question" and "plan".')
         yield Demonstration(messages, completion)
 
 
-def _text(row: Mapping[str, Any], key: str, place: str) -> str:
+def _text(row: Mapping[str, Any], key: str, location: str) -> str:
     value = row[key]
     if not isinstance(value, str) or not value.strip():
-        raise ConfigError(f"{place}: {key} is no text; write it as one, or remove the line.")
+        raise ConfigError(f"{location}: {key} is no text; write it as one, or remove the line.")
     return value
 
 

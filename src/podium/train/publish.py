@@ -26,7 +26,7 @@ def publish(run: Path, to: str, *, private: bool = False) -> str:
     """Write the policy of a run with its card to a new folder, or to the Hugging Face hub ("hub:OWNER/NAME").
 
     Returns:
-        The place of the published policy.
+        Where the policy lies: the folder, or its address on the hub.
 
     Raises:
         UsageError: `run` is no run, has no policy yet or goes on past its policy, the new folder is not empty, or the

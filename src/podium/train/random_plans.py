@@ -15,9 +15,9 @@ from typing import Literal
 from podium.types import Profile
 from podium.workflow import Access, AccessRule, Step, Workflow
 
-Place = Literal["start", "middle", "end", "tool"]
-"""The place of a step. "start" sees no response, "middle" sees some, "end" is the last step and sees some, and "tool"
-is a tool's step."""
+StepRole = Literal["start", "middle", "end", "tool"]
+"""The role of a step in its plan. "start" sees no response, "middle" sees some, "end" is the last step and sees some,
+and "tool" is a tool's step."""
 
 
 def _phrases(*parts: Sequence[str]) -> tuple[str, ...]:
@@ -50,7 +50,7 @@ _SOLVE = (
     "Find the answer",
     "Give your own solution",
 )
-WORDINGS: dict[Place, tuple[tuple[str, ...], ...]] = {
+WORDINGS: dict[StepRole, tuple[tuple[str, ...], ...]] = {
     "start": (
         _phrases(_SOLVE, (".",), _HOW, _ANSWER),
         _phrases(_SOLVE, _PROGRAM),
@@ -109,8 +109,8 @@ WORDINGS: dict[Place, tuple[tuple[str, ...], ...]] = {
         ("Use what is shown.", "Take the responses shown.", "Give the result.", "Run on what is shown."),
     ),
 }
-"""Kinds of subtasks by the place of their step. All kinds are equally likely, whatever the number of their wordings. No
-subtask names a kind of question. If a plan has only one step, its place is "start"."""
+"""Kinds of subtasks by the role of their step. All kinds are equally likely, whatever the number of their wordings. No
+subtask names a kind of question. If a plan has only one step, its role is "start"."""
 
 _THOUGHTS: tuple[Callable[[Sequence[str]], str], ...] = (
     lambda names: ", then ".join(names) + ".",
@@ -135,7 +135,7 @@ def random_plan(
     steps = []
     for position, reads in enumerate(seen):
         worker = random.randrange(len(pool)) if reads else random.choice(free)
-        kinds = WORDINGS[_place(position, count, bool(reads), worker in tools)]
+        kinds = WORDINGS[_role(position, count, bool(reads), worker in tools)]
         subtask = random.choice(random.choice(kinds))
         # A step that sees everything says "all", since a small model does not count the steps that it has written.
         steps.append(
@@ -149,7 +149,7 @@ def random_thought(random: Random, names: Sequence[str]) -> str:
     return random.choice(_THOUGHTS)(names)
 
 
-def _place(position: int, count: int, reads: bool, tool: bool) -> Place:
+def _role(position: int, count: int, reads: bool, tool: bool) -> StepRole:
     if tool:
         return "tool"
     if not reads:

@@ -55,10 +55,10 @@ def schedule(settings: TrainSettings, tasks: Sequence[str]) -> list[ScheduledGro
     groups = []
     for iteration in range(settings.grpo.iterations):
         for question in range(settings.grpo.questions):
-            epoch, place = divmod(iteration * settings.grpo.questions + question, len(tasks))
+            epoch, index = divmod(iteration * settings.grpo.questions + question, len(tasks))
             name = f"train/{settings.seed}/{iteration}/{question}"
             groups += [
-                ScheduledGroup(iteration, question, round_, order(epoch)[place], name)
+                ScheduledGroup(iteration, question, round_, order(epoch)[index], name)
                 for round_ in range(settings.rounds)
             ]
     return groups

@@ -46,12 +46,10 @@ POLICY_ROWS = "policy_rows"
 """The file in a run's folder that holds the number of rows that the run had when its policy was written."""
 
 
-def name_without_folder(place: str) -> str:
+def name_without_folder(name: str) -> str:
     """The name of a file or folder without where it lies, which a published policy must not tell. Other names stay."""
-    path = Path(place)
-    return (
-        path.resolve().name if path.is_absolute() or place.startswith((".", "~")) or path.exists() else place
-    )
+    path = Path(name)
+    return path.resolve().name if path.is_absolute() or name.startswith((".", "~")) or path.exists() else name
 
 
 def resolve(settings: TrainSettings, *, required: bool = True) -> TrainSettings:

@@ -32,7 +32,7 @@ _MAX_EXPRESSIONS = 10
 _NUMBER_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _NUMBER = rf"\b(\d{{1,3}}|{'|'.join(_NUMBER_WORDS)})"
 _FIGURES_ASKED = re.compile(rf"{_NUMBER}[ \t]+sig(?:nificant|\.)?[ \t]+(?:digit|fig)", re.IGNORECASE)
-_PLACES_ASKED = re.compile(rf"{_NUMBER}[ \t]+decimal(?:[ \t]+(?:place|digit)|s\b)", re.IGNORECASE)
+_DECIMALS_ASKED = re.compile(rf"{_NUMBER}[ \t]+decimal(?:[ \t]+(?:place|digit)|s\b)", re.IGNORECASE)
 _SCIENTIFIC = re.compile(r"\bscientific notation\b", re.IGNORECASE)
 _MAX_FIGURES = 300
 """The most significant figures or decimals of a value."""
@@ -102,8 +102,8 @@ class AnswerRounding:
 
     figures: int | None = None
     """How many significant figures are asked for."""
-    places: int | None = None
-    """How many decimals are asked for. `figures` wins over `places`."""
+    decimals: int | None = None
+    """How many decimals are asked for. `figures` wins over `decimals`."""
     scientific: bool = False
     """Whether the answer is written in scientific notation, such as 1.23e+4."""
 
@@ -117,7 +117,9 @@ class AnswerRounding:
             figures = self.figures or _DEFAULT_FIGURES
             return f"{_to_figures(value, figures):.{figures - 1}e}"
         rounded = (
-            _to_places(value, self.places or 0) if self.figures is None else _to_figures(value, self.figures)
+            _to_decimals(value, self.decimals or 0)
+            if self.figures is None
+            else _to_figures(value, self.figures)
         )
         plain = f"{rounded:f}"
         return plain.rstrip("0").rstrip(".") if "." in plain else plain
@@ -128,7 +130,7 @@ def requested_rounding(text: str) -> AnswerRounding:
     figures = _last(_FIGURES_ASKED, text)
     return AnswerRounding(
         None if figures is None else max(1, figures),
-        _last(_PLACES_ASKED, text),
+        _last(_DECIMALS_ASKED, text),
         _SCIENTIFIC.search(text) is not None,
     )
 
@@ -149,7 +151,7 @@ def _to_figures(value: Fraction, figures: int) -> Decimal:
     return context.divide(Decimal(value.numerator), Decimal(value.denominator))
 
 
-def _to_places(value: Fraction, places: int) -> Decimal:
-    scaled = abs(value) * 10**places
+def _to_decimals(value: Fraction, decimals: int) -> Decimal:
+    scaled = abs(value) * 10**decimals
     whole = (2 * scaled.numerator + scaled.denominator) // (2 * scaled.denominator)
-    return Decimal(-whole if value < 0 else whole).scaleb(-places, _WIDE)
+    return Decimal(-whole if value < 0 else whole).scaleb(-decimals, _WIDE)

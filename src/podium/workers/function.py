@@ -202,25 +202,26 @@ def find_function(named: str, path: Path | None = None) -> Function:
     Raises:
         ConfigError: the function cannot be imported, does not exist, or cannot be called.
     """
-    place, colon, attribute = named.partition(":")
-    if not (colon and all(part.isidentifier() for part in (*place.split("."), *attribute.split(".")))):
+    module_name, colon, attribute = named.partition(":")
+    if not (colon and all(part.isidentifier() for part in (*module_name.split("."), *attribute.split(".")))):
         raise ConfigError(f"callable {named!r} is not of the form package.module:function.")
     if path is not None:
         if not path.is_dir():
             raise ConfigError(
-                f"path {path} is not a folder; give the folder that contains the module {place!r}.", ("path",)
+                f"path {path} is not a folder; give the folder that contains the module {module_name!r}.",
+                ("path",),
             )
         folder = str(path.resolve())
         if folder not in sys.path:
             sys.path.append(folder)
             importlib.invalidate_caches()
-    module = _import(place)
+    module = _import(module_name)
     target: Any = module
     for part in attribute.split("."):
         if not hasattr(target, part):
             where = getattr(module, "__file__", None) or "the interpreter"
             raise ConfigError(
-                f"callable {named!r}: the module {place!r}, from {where}, has no {attribute!r}."
+                f"callable {named!r}: the module {module_name!r}, from {where}, has no {attribute!r}."
             )
         target = getattr(target, part)
     if not callable(target):

@@ -261,8 +261,8 @@ def build_pool(
     workers: list[Worker] = []
     for i, worker in enumerate(spec.worker):
         try:
-            placed = _with_override_paths(worker, source, ("worker", i))
-            workers.append(build_worker(placed, context, kinds))
+            resolved = _with_override_paths(worker, source, ("worker", i))
+            workers.append(build_worker(resolved, context, kinds))
         except ConfigError as error:
             if ready:
                 raise source.with_location(ConfigError(str(error), ("worker", i, *error.where))) from None
@@ -275,12 +275,12 @@ def build_pool(
 
 def _with_override_paths(spec: S, source: SettingsSource, where: Where) -> S:
     """The settings at `where`, in which paths that overrides give are absolute."""
-    places = {override.where for override in source.overrides}
-    is_given = any(where[:length] in places for length in range(1, len(where) + 1))
+    override_keys = {override.where for override in source.overrides}
+    is_given = any(where[:length] in override_keys for length in range(1, len(where) + 1))
     texts = spec.path_keys if isinstance(spec, WorkerSpec) else frozenset[str]()
     paths: dict[str, Path | str] = {}
     for key, value in spec:
-        if is_given or (*where, key) in places:
+        if is_given or (*where, key) in override_keys:
             if isinstance(value, Path):
                 paths[key] = value.absolute()
             elif key in texts:

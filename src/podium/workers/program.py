@@ -133,29 +133,29 @@ async def _end_of(popen: subprocess.Popen[bytes]) -> None:
             await asyncio.sleep(_POLL_S)
         return
     try:
-        await _readable(watch)
+        await _wait_readable(watch)
     finally:
         os.close(watch)
 
 
-async def _readable(place: int) -> None:
+async def _wait_readable(descriptor: int) -> None:
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()
-    loop.add_reader(place, _wake, ready)
+    loop.add_reader(descriptor, _wake, ready)
     try:
         await ready
     finally:
-        loop.remove_reader(place)
+        loop.remove_reader(descriptor)
 
 
-async def _writable(place: int) -> None:
+async def _wait_writable(descriptor: int) -> None:
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()
-    loop.add_writer(place, _wake, ready)
+    loop.add_writer(descriptor, _wake, ready)
     try:
         await ready
     finally:
-        loop.remove_writer(place)
+        loop.remove_writer(descriptor)
 
 
 def _wake(waiting: asyncio.Future[None]) -> None:
@@ -167,7 +167,7 @@ async def _write(pipe: IO[bytes], sent: bytes) -> None:
     rest = memoryview(sent)
     try:
         while rest:
-            await _writable(pipe.fileno())
+            await _wait_writable(pipe.fileno())
             with suppress(BlockingIOError):
                 rest = rest[os.write(pipe.fileno(), rest[:_READ_BYTES]) :]
     except ConnectionError:
@@ -178,7 +178,7 @@ async def _write(pipe: IO[bytes], sent: bytes) -> None:
 async def _read(pipe: IO[bytes], take: Callable[[bytes], None]) -> None:
     while True:
         # Wait even if more can be read now, so that a program that never stops writing does not block the event loop.
-        await _readable(pipe.fileno())
+        await _wait_readable(pipe.fileno())
         with suppress(BlockingIOError):
             part = os.read(pipe.fileno(), _READ_BYTES)
             if not part:

@@ -62,8 +62,8 @@ def read_form(form: bytes | Mapping[Any, Any], messages: Sequence[Message]) -> R
             read = ReplyForm.model_validate(dict(form), strict=True)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"])[:_SHOWN_CHARS]
-        raise ValueError(f"{place or 'the whole'}: {first['msg']}") from None
+        location = ".".join(str(part) for part in first["loc"])[:_SHOWN_CHARS]
+        raise ValueError(f"{location or 'the whole'}: {first['msg']}") from None
     usage = None if read.usage is None else Usage(**read.usage.model_dump())
     return text_reply(read.text, messages, usage, read.cost_usd)
 

@@ -64,7 +64,7 @@ def responses_to_get_next(
     """
     if stopping_rule(subtask, responses):
         return ()
-    waiting = [place for place in order if responses[place] is None]
+    waiting = [index for index in order if responses[index] is None]
     next_texts = {answer_key(text): text for text in (_NEW_ANSWER, *responses) if text}.values()
     for count in range(1, len(waiting)):
         turn = waiting[:count]
@@ -73,5 +73,5 @@ def responses_to_get_next(
     return tuple(waiting)
 
 
-def _filled(responses: Sequence[str | None], places: Collection[int], text: str) -> list[str | None]:
-    return [text if place in places else response for place, response in enumerate(responses)]
+def _filled(responses: Sequence[str | None], indices: Collection[int], text: str) -> list[str | None]:
+    return [text if index in indices else response for index, response in enumerate(responses)]

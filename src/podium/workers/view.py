@@ -115,9 +115,9 @@ def _read_packed(text: str) -> WorkerView | None:
 def _blocks(text: str, token: str) -> Iterator[tuple[str, str]]:
     """The label and content of every block that is fenced with `token`, in order."""
     opening, closing = f" {token}>>>\n", f"{_END}{token}>>>"
-    place = 0
-    while (stop := text.find(opening, place)) >= 0:
-        start = text.rfind("<<<", place, stop)
+    position = 0
+    while (stop := text.find(opening, position)) >= 0:
+        start = text.rfind("<<<", position, stop)
         body = stop + len(opening)
         # Search from one character back, since an empty block has only one line break.
         end = text.find(closing, body - 1)
@@ -125,7 +125,7 @@ def _blocks(text: str, token: str) -> Iterator[tuple[str, str]]:
             return
         if start >= 0:
             yield text[start + 3 : stop], text[body:end]
-        place = end + len(closing)
+        position = end + len(closing)
 
 
 def _read_plain(text: str, earlier: Sequence[Message]) -> WorkerView | None:

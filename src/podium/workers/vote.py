@@ -102,7 +102,7 @@ class VoteWorker(Worker):
         responses = tool.responses(view)
         read = len(responses) + len(request.missing)
         weights = _weights(view.subtask, read)
-        shown = [weight for place, weight in enumerate(weights) if place not in request.missing]
+        shown = [weight for index, weight in enumerate(weights) if index not in request.missing]
         votes = [vote_key(text) for text in responses]
         winner = _winner(votes, shown)
         if winner is None:

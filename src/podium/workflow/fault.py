@@ -24,7 +24,7 @@ class ParseFault:
     kind: str
     message: str
     at: int | None = None
-    """Position in the text, from 0. None if no single place is at fault."""
+    """Position in the text, from 0. None if no single position is at fault."""
 
     def error(self, text: str) -> PlanError:
         """The `PlanError`, with the line and the column."""

@@ -134,7 +134,7 @@ def _workflow(columns: StepColumns, rules: _Rules) -> Workflow | ParseFault:
         access=rules.access,
     )
     if violation:
-        return ParseFault(violation.kind, violation.message, _place(violation, columns))
+        return ParseFault(violation.kind, violation.message, _fault_position(violation, columns))
     if any(step.access.all for step in steps):
         return Workflow(tuple(replace(step, access=canonical(step.access)) for step in steps))
     return workflow
@@ -163,7 +163,7 @@ def _unequal(lists: dict[str, Item], ids: int, subtasks: int, entries: int) -> P
     return ParseFault("unequal_lists", message, lists[odd].at)
 
 
-def _place(violation: Violation, columns: StepColumns) -> int | None:
+def _fault_position(violation: Violation, columns: StepColumns) -> int | None:
     if violation.step is None:
         return None
     column = {"model_id": columns.workers, "subtasks": columns.subtasks, "access_list": columns.sees}

@@ -25,7 +25,7 @@ class StepReader:
         """
         start, complete = len(self._text), None
         self._text += piece
-        for place, character in enumerate(piece, start):
+        for position, character in enumerate(piece, start):
             if self._in_string:
                 self._in_string = self._escaped or character != '"'
                 self._escaped = character == "\\" and not self._escaped
@@ -34,7 +34,7 @@ class StepReader:
             elif character in "{[":
                 if character == "{" and self._open == ["{", "["]:
                     self._steps += 1
-                    complete = place if self._steps > 1 else None
+                    complete = position if self._steps > 1 else None
                 self._open.append(character)
             elif character in "}]" and self._open:
                 self._open.pop()

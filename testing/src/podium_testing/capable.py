@@ -63,10 +63,10 @@ def _calls(question: str, body: Mapping[str, Any]) -> tuple[ToolCall, ...]:
         about = set(_WORD.findall(question.lower())) - _FILLERS
         fitting = [tool for tool in tools if about & _words(tool)]
         tools = fitting or (tools[:1] if choice == "required" else [])
-    places = _PROPER.findall(question.partition(" ")[2])
-    calls = [(tool, places) for tool in tools]
+    nouns = _PROPER.findall(question.partition(" ")[2])
+    calls = [(tool, nouns) for tool in tools]
     if len(tools) == 1 and " and " in question and body.get("parallel_tool_calls") is not False:
-        calls = [(tools[0], [place]) for place in places] or calls
+        calls = [(tools[0], [noun]) for noun in nouns] or calls
     if body.get("parallel_tool_calls") is False:
         calls = calls[:1]
     return tuple(

@@ -50,19 +50,19 @@ class ActiveRules:
         self.rules = tuple(rules)
         self._seen = [0] * len(self.rules)
         self._given = [0] * len(self.rules)
-        self._draws = [Random(f"{seed}/rule/{place}") for place in range(len(self.rules))]
+        self._draws = [Random(f"{seed}/rule/{index}") for index in range(len(self.rules))]
 
     def fault(self, exchange: Exchange) -> Fault | None:
         """The fault that this request gets, or None for a good reply. The request is counted."""
-        for place, rule in enumerate(self.rules):
-            if rule.matches(exchange) and self._gives(place, rule):
-                self._given[place] += 1
+        for index, rule in enumerate(self.rules):
+            if rule.matches(exchange) and self._gives(index, rule):
+                self._given[index] += 1
                 return rule.fault
         return None
 
-    def _gives(self, place: int, rule: Rule) -> bool:
-        turn = self._seen[place] - rule.after
-        self._seen[place] += 1
-        if turn < 0 or turn % rule.every or self._given[place] == rule.times:
+    def _gives(self, index: int, rule: Rule) -> bool:
+        turn = self._seen[index] - rule.after
+        self._seen[index] += 1
+        if turn < 0 or turn % rule.every or self._given[index] == rule.times:
             return False
-        return rule.share == 1.0 or self._draws[place].random() < rule.share
+        return rule.share == 1.0 or self._draws[index].random() < rule.share

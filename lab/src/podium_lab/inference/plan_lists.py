@@ -62,18 +62,18 @@ class PlanLists:
 
     def _forbidden(self, text: str, said: str) -> Tokens:
         workers = _WORKER.findall(said)
-        if (place := text.rfind(_ACCESS)) >= 0:
-            return self._breaking_count(text[place + 1 :], len(workers))
-        if (place := text.rfind(_SUBTASKS)) >= 0:
-            if _LAST in text[place:]:  # The list is closed.
+        if (start := text.rfind(_ACCESS)) >= 0:
+            return self._breaking_count(text[start + 1 :], len(workers))
+        if (start := text.rfind(_SUBTASKS)) >= 0:
+            if _LAST in text[start:]:  # The list is closed.
                 return _NONE
-            *before, begun = text[place:].split(_NEXT)
+            *before, begun = text[start:].split(_NEXT)
             marks = self._last if len(before) < len(workers) - 1 else self._next
             return np.concatenate((marks, self._finding_other(begun, said.split(", "), len(before))))
-        place = text.rfind(_WORKERS)
-        if place < 0 or "]" in text[place:]:
+        start = text.rfind(_WORKERS)
+        if start < 0 or "]" in text[start:]:
             return _NONE
-        return self._not_continuing(f"{_WORKERS} = [{', '.join(workers)}]".removeprefix(text[place:]))
+        return self._not_continuing(f"{_WORKERS} = [{', '.join(workers)}]".removeprefix(text[start:]))
 
     def _containing(self, *marks: str) -> Tokens:
         """The tokens whose text has one of these marks."""

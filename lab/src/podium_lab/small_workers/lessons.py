@@ -293,12 +293,12 @@ def _add_hops(board: EarlierSteps, path: Path, rng: Random, facts: World) -> Non
     """A step for each relation of the path, or for the last one alone."""
     things = (path.thing, *path.values(facts)[:-1])
     chained = rng.random() < 0.5
-    for place, thing in enumerate(things):
-        hop = Path(thing, path.relations[place : place + 1])
-        if chained and place:
+    for index, thing in enumerate(things):
+        hop = Path(thing, path.relations[index : index + 1])
+        if chained and index:
             reference = _RESULTS[0].format(j=board.steps[-1].position)
             board.add(ask(hop, reference, rng), truth(hop, facts))
-        elif chained or place + 1 == len(things):
+        elif chained or index + 1 == len(things):
             board.add(ask(hop, None, rng), truth(hop, facts))
 
 
@@ -322,7 +322,7 @@ def _check_lesson(ability: Ability, rng: Random, facts: World) -> tuple[WorkerVi
 
 
 def _path(ability: Ability, rng: Random, facts: World) -> tuple[Path, int]:
-    """A path, and the place on it of the fact that the lesson is about. Facts are drawn evenly; now and then it is one
+    """A path, and the index in it of the fact that the lesson is about. Facts are drawn evenly; now and then it is one
     that the worker does not know."""
     while True:
         relation, thing = _fact(ability, rng, facts)
@@ -331,13 +331,13 @@ def _path(ability: Ability, rng: Random, facts: World) -> tuple[Path, int]:
             if first in facts.sources:
                 name, first = rng.choice(facts.sources[first])
                 relations.insert(0, name)
-        place = len(relations) - 1
+        index = len(relations) - 1
         for _ in range(rng.choices((0, 1, 2), (0.5, 0.3, 0.2))[0]):
             if following := relations_of(RELATIONS[relations[-1]].gives):
                 relations.append(rng.choice(following).name)
         path = Path(first, tuple(relations))
         if split_of(Problem((path,))) == "train":
-            return path, place
+            return path, index
 
 
 def _fact(ability: Ability, rng: Random, facts: World) -> tuple[Relation, str]:

@@ -53,7 +53,7 @@ class WorldParts:
         # Without a join there are as many skills as relations, and "none" is left over.
         parts = zip((*relations, self.problem.join), self.skills, strict=False)
         return skill_thought(
-            [f"{place} {name} {skill}" for place, (name, skill) in enumerate(parts)], claimed, gap=""
+            [f"{index} {name} {skill}" for index, (name, skill) in enumerate(parts)], claimed, gap=""
         )
 
 
@@ -97,7 +97,7 @@ def draw_world_workflow(
         level: of cost sensitivity; at level n, some plans have n steps fewer than the question has parts, and the
             thought repeats n. With None, no plan has fewer.
         whole: all parts of the question, if `problem` has only those of one round. The thought names all of them.
-        begin: the place among them of the first part of `problem`. Steps are numbered from there; "the result of step
+        begin: the index among them of the first part of `problem`. Steps are numbered from there; "the result of step
             0" means the plan's own first step, as in access lists.
     """
     needed = len(problem.skills)
@@ -128,13 +128,13 @@ def draw_world_workflow(
     workers = [_worker(rng, claimed[step.skill], team, relevant) for step in drawn]
     workflow = Workflow(
         tuple(
-            Step(worker, f"{begin + place}. {step.subtask}", _access(rng, access, place, step.reads))
-            for place, (step, worker) in enumerate(zip(drawn, workers, strict=True))
+            Step(worker, f"{begin + position}. {step.subtask}", _access(rng, access, position, step.reads))
+            for position, (step, worker) in enumerate(zip(drawn, workers, strict=True))
         )
     )
     step_texts = [
-        f"{begin + place} {step.called} {step.skill}{worker}"
-        for place, (step, worker) in enumerate(zip(drawn, workers, strict=True))
+        f"{begin + position} {step.called} {step.skill}{worker}"
+        for position, (step, worker) in enumerate(zip(drawn, workers, strict=True))
     ]
     needs = parts.needs([claimed[skill] for skill in parts.skills])
     length = "" if level is None else f"; Thrift {level} last {begin + len(drawn) - 1}"
@@ -153,7 +153,7 @@ def draw_steps(rng: Random, problem: Problem, count: int) -> list[DrawnStep]:
     if count < len(problem.paths) + joins:
         return []
     relations = sum(len(path.relations) for path in problem.paths)
-    cuts = [(p, place) for p, path in enumerate(problem.paths) for place in range(1, len(path.relations))]
+    cuts = [(p, end) for p, path in enumerate(problem.paths) for end in range(1, len(path.relations))]
     kept_cuts = set(rng.sample(cuts, min(len(cuts), count - joins - len(problem.paths))))
     steps: list[DrawnStep] = []
     ends: list[int] = []
@@ -166,8 +166,8 @@ def draw_steps(rng: Random, problem: Problem, count: int) -> list[DrawnStep]:
         ends.append(len(steps) - 1)
     if joins:
         steps.append(DrawnStep(JOIN, JOINS, tuple(ends)))
-    for place in range(len(steps), min(count, relations + joins + 1)):
-        steps.append(DrawnStep(CORRECT, steps[-1].skill, (place - 1,)))
+    for position in range(len(steps), min(count, relations + joins + 1)):
+        steps.append(DrawnStep(CORRECT, steps[-1].skill, (position - 1,)))
     return steps
 
 
@@ -187,11 +187,11 @@ def _worker(rng: Random, claimant: str, team: ExampleTeam, relevant: float) -> i
     return rng.randrange(len(team.profiles))
 
 
-def _access(rng: Random, style: str, place: int, reads: tuple[int, ...]) -> Access:
-    if not place:
+def _access(rng: Random, style: str, position: int, reads: tuple[int, ...]) -> Access:
+    if not position:
         return Access()
     if style == "random":
-        return rng.choice((Access(), Access(all=True), Access(steps=(rng.randrange(place),))))
+        return rng.choice((Access(), Access(all=True), Access(steps=(rng.randrange(position),))))
     if style == "all":
         return Access(all=True)
     return Access(steps=reads)

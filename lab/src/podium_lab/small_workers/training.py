@@ -185,7 +185,7 @@ def train_worker(
                 show(ability.name, row)
         parts.mkdir(exist_ok=True)
         replace_file(curve, json.dumps(rows).encode())
-        save_policy(model, tokenizer, _PROMPT, parts / f"{part.place + 1}", dtype="float32")
+        save_policy(model, tokenizer, _PROMPT, parts / f"{part.number + 1}", dtype="float32")
     save_policy(model, tokenizer, _PROMPT, folder)
     card = measure_worker(folder, ability)
     replace_file(folder / "card.json", _card_text(card | {"curve": rows}).encode())
@@ -209,7 +209,7 @@ class _Part:
     """Some steps of one stage of a worker's training."""
 
     stage: LessonStage
-    place: int
+    number: int
     """The number of the part, from 0, which seeds its lessons."""
     begin: int
     """The first step, counted over both stages."""
@@ -229,8 +229,8 @@ def _parts(ability: Ability, settings: OrchestraSettings) -> list[_Part]:
 
     cuts = [steps * number // settings.parts for number in range(settings.parts + 1)]
     parts = [
-        _Part("facts", place, first, rates(first, last, steps, 1.0))
-        for place, (first, last) in enumerate(pairwise(cuts))
+        _Part("facts", number, first, rates(first, last, steps, 1.0))
+        for number, (first, last) in enumerate(pairwise(cuts))
     ]
     if plan_steps:
         parts.append(
@@ -251,7 +251,7 @@ def _train_part(
     examples = batches(
         tokenizer,
         lambda name, index: draw_lesson(ability, name, index, part.stage),
-        name=f"{settings.seed}/{part.place}",
+        name=f"{settings.seed}/{part.number}",
         size=settings.batch,
         count=len(part.rates),
     )

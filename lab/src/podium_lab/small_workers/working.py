@@ -51,13 +51,13 @@ def addition(first: int, second: int) -> str:
 
 
 def subtraction(first: int, second: int) -> str:
-    """The distance of two years of one millennium: ones, tens, hundreds. A place that borrows has 10 more, and the next
+    """The distance of two years of one millennium: ones, tens, hundreds. A digit that borrows has 10 more, and the next
     one 1 less."""
     low, high = sorted((first, second))
-    places, borrowed = [], 0
+    differences, borrowed = [], 0
     for unit in (1, 10, 100):
         above, below = high // unit % 10 - borrowed, low // unit % 10
         borrowed = int(above < below)
         above += 10 * borrowed
-        places.append(f"{above} - {below} = {above - below}")
-    return f"{high} - {low}: {', '.join(places)}."
+        differences.append(f"{above} - {below} = {above - below}")
+    return f"{high} - {low}: {', '.join(differences)}."

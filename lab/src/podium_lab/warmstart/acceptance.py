@@ -209,10 +209,10 @@ class AcceptanceCheck(Generic[P]):
         spans = right = 0
         for text, (_, problem) in zip(completions, read, strict=True):
             lines = text.split("\n")
-            for place, line in enumerate(self.laboratory.reading_text(problem).split("\n")):
+            for index, line in enumerate(self.laboratory.reading_text(problem).split("\n")):
                 spans += 1
                 span = line.rpartition(" = ")[0]
-                right += place < len(lines) and lines[place].rpartition(" = ")[0] == span
+                right += index < len(lines) and lines[index].rpartition(" = ")[0] == span
         return right / spans
 
     def planned(self, cases: int, known: ExampleTeam | None, level: int = 0) -> list[PlannedCase[P]]:
@@ -237,10 +237,10 @@ class AcceptanceCheck(Generic[P]):
         parts = right = 0
         for case in planned:
             read = read_thought(case.text)
-            for place, skill in enumerate(case.problem.skills):
+            for index, skill in enumerate(case.problem.skills):
                 parts += 1
                 fit = [*map(str, case.team.fit(skill))] or ["none"]
-                right += place < len(read) and read[place][0] == skill and read[place][1] in fit
+                right += index < len(read) and read[index][0] == skill and read[index][1] in fit
         sizes = ((case.text, len(case.team.profiles)) for case in planned)
         return right / parts, valid_by_steps(sizes, _MAX_STEPS)
 

@@ -61,8 +61,8 @@ def batches(
         drawn.sort(key=lambda example: len(example[0]))
         order = list(range(_BATCHES_SORTED_TOGETHER))
         Random(f"course/{name}/{index}").shuffle(order)
-        for place in order[:count]:
-            yield _padded(drawn[place * size : (place + 1) * size])
+        for number in order[:count]:
+            yield _padded(drawn[number * size : (number + 1) * size])
         count -= len(order)
 
 

@@ -184,7 +184,7 @@ def draw_example(
 
     Args:
         name: names a sequence of examples; another name gives other examples.
-        index: the example's place in that sequence.
+        index: the example's index in that sequence.
     """
     rng = Random(f"lesson/{name}/{index}")
     (draw,) = rng.choices(

@@ -193,18 +193,18 @@ def learning_rates(settings: WarmStartSettings) -> list[float]:
 
 
 def train_stage(
-    model: PolicyModel, tokenizer: Tokenizer, settings: WarmStartSettings, data: DataSource, place: int
+    model: PolicyModel, tokenizer: Tokenizer, settings: WarmStartSettings, data: DataSource, number: int
 ) -> Iterator[WarmStartStep]:
-    """Train `model` in place through the stage `place`, counted from 0. Each iteration of the result is one step."""
-    stage = settings.stages[place]
-    done = sum(before.steps for before in settings.stages[:place])
+    """Train `model` in place through the stage `number`, counted from 0. Each iteration of the result is one step."""
+    stage = settings.stages[number]
+    done = sum(before.steps for before in settings.stages[:number])
     rates = learning_rates(settings)
     optimizers = muon(model)
     model.train()
     examples = batches(
         tokenizer,
-        data.draw(stage.shares, settings.synthetic_shares[place]),
-        name=f"{settings.seed}/{place}" if place else f"{settings.seed}",
+        data.draw(stage.shares, settings.synthetic_shares[number]),
+        name=f"{settings.seed}/{number}" if number else f"{settings.seed}",
         size=settings.batch,
         count=stage.steps,
     )
@@ -267,8 +267,8 @@ def run_warmstart(
     rows = run.rows()
     rows.truncate(sum(math.ceil(stage.steps / _ROW_EVERY) for stage in settings.stages[:finished]))
     began = time.perf_counter() - max((row["seconds"] for row in rows.read()), default=0.0)
-    for place in range(finished, len(settings.stages)):
-        trained_steps = train_stage(model, tokenizer, settings, data, place)
+    for number in range(finished, len(settings.stages)):
+        trained_steps = train_stage(model, tokenizer, settings, data, number)
         with device:
             while steps := list(islice(trained_steps, _ROW_EVERY)):
                 row = {
@@ -278,7 +278,7 @@ def run_warmstart(
                 }
                 rows.append(row)
                 show(row)
-        stage = folder / _STAGES / f"{place + 1}"
+        stage = folder / _STAGES / f"{number + 1}"
         save_policy(model, tokenizer, data.prompt, stage, scope=data.scope, dtype="float32")
     model.to("cpu")
     model.dtype = resolve_dtype(settings.dtype)

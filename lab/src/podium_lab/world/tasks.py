@@ -55,8 +55,8 @@ def split_of(problem: Problem) -> Split:
     """The split that `problem` belongs to."""
     if any(map(kept_for_test, problem.compositions)):
         return "test"
-    place = named_uniform("world", "split", problem.key)
-    return "train" if place < 0.8 else "validation" if place < 0.9 else "test"
+    draw = named_uniform("world", "split", problem.key)
+    return "train" if draw < 0.8 else "validation" if draw < 0.9 else "test"
 
 
 @dataclass(frozen=True)

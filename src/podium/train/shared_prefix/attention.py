@@ -18,14 +18,14 @@ from torch import Tensor
 
 @dataclass(frozen=True, slots=True)
 class QueryLayout:
-    """The place of each query: its seat when it attends to the prompt, and its place when it attends to its own row."""
+    """The seat of each query when it attends to the prompt, and its cell when it attends to its own row."""
 
     seats_N: Tensor
     """The seat of each query in the flattened [B, S]. All are distinct."""
     seats: int
     """The number of seats, S."""
-    places_N: Tensor
-    """The place of each query in the flattened [B, G, M]. All are distinct."""
+    cells_N: Tensor
+    """The cell of each query in the flattened [B, G, M]. All are distinct."""
 
 
 class _SharedPromptAttention(torch.autograd.Function):
@@ -44,9 +44,9 @@ class _SharedPromptAttention(torch.autograd.Function):
         causal_MT: Tensor,
     ) -> Tensor:
         B, G, T, D = key_BGTD.shape
-        at_prompt, at_own = (B, layout.seats, layout.seats_N), (B * G, len(causal_MT), layout.places_N)
+        at_prompt, at_own = (B, layout.seats, layout.seats_N), (B * G, len(causal_MT), layout.cells_N)
         query = query_ND * D**-0.5
-        seated, rows = _place(query, *at_prompt), _place(query, *at_own)
+        seated, rows = _scatter(query, *at_prompt), _scatter(query, *at_own)
         key, value = key_BGTD.reshape(B * G, T, D), value_BGTD.reshape(B * G, T, D)
 
         if prompt_bias_B1P is None:
@@ -55,15 +55,15 @@ class _SharedPromptAttention(torch.autograd.Function):
             prompt = torch.baddbmm(prompt_bias_B1P, seated, prompt_key_BPD.transpose(1, 2))
         own = torch.baddbmm(causal_MT, rows, key.transpose(1, 2))
         top = torch.maximum(
-            _pick(prompt.amax(-1, keepdim=True), layout.seats_N),
-            _pick(own.amax(-1, keepdim=True), layout.places_N),
+            _gather(prompt.amax(-1, keepdim=True), layout.seats_N),
+            _gather(own.amax(-1, keepdim=True), layout.cells_N),
         )
-        prompt.sub_(_place(top, *at_prompt)).exp_()
-        own.sub_(_place(top, *at_own)).exp_()
-        inverse = _pick(prompt.sum(-1, keepdim=True), layout.seats_N)
-        inverse.add_(_pick(own.sum(-1, keepdim=True), layout.places_N)).reciprocal_()
-        output = _pick(torch.bmm(prompt, prompt_value_BPD), layout.seats_N)
-        output.add_(_pick(torch.bmm(own, value), layout.places_N)).mul_(inverse)
+        prompt.sub_(_scatter(top, *at_prompt)).exp_()
+        own.sub_(_scatter(top, *at_own)).exp_()
+        inverse = _gather(prompt.sum(-1, keepdim=True), layout.seats_N)
+        inverse.add_(_gather(own.sum(-1, keepdim=True), layout.cells_N)).reciprocal_()
+        output = _gather(torch.bmm(prompt, prompt_value_BPD), layout.seats_N)
+        output.add_(_gather(torch.bmm(own, value), layout.cells_N)).mul_(inverse)
         ctx.save_for_backward(
             seated, rows, prompt_key_BPD, prompt_value_BPD, key, value, output, prompt, own, inverse
         )
@@ -73,20 +73,20 @@ class _SharedPromptAttention(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad_ND: Tensor) -> tuple[Tensor | None, ...]:
         seated, rows, prompt_key, prompt_value, key, value, output, prompt, own, inverse = ctx.saved_tensors
-        seats_N, places_N = ctx.layout.seats_N, ctx.layout.places_N
-        at_prompt, at_own = (*seated.shape[:2], seats_N), (*rows.shape[:2], places_N)
+        seats_N, cells_N = ctx.layout.seats_N, ctx.layout.cells_N
+        at_prompt, at_own = (*seated.shape[:2], seats_N), (*rows.shape[:2], cells_N)
         # Scaling the gradient once by 1/sum is cheaper than normalising both probability matrices.
         grad = grad_ND * inverse
         shift = (grad * output).sum(-1, keepdim=True).neg_()
-        grad_seated, grad_rows = _place(grad, *at_prompt), _place(grad, *at_own)
+        grad_seated, grad_rows = _scatter(grad, *at_prompt), _scatter(grad, *at_own)
 
         grad_prompt_value = torch.bmm(prompt.transpose(1, 2), grad_seated)
         grad_value = torch.bmm(own.transpose(1, 2), grad_rows)
-        prompt_score = torch.baddbmm(_place(shift, *at_prompt), grad_seated, prompt_value.transpose(1, 2))
+        prompt_score = torch.baddbmm(_scatter(shift, *at_prompt), grad_seated, prompt_value.transpose(1, 2))
         prompt_score.mul_(prompt)
-        own_score = torch.baddbmm(_place(shift, *at_own), grad_rows, value.transpose(1, 2)).mul_(own)
-        grad_query = _pick(torch.bmm(prompt_score, prompt_key), seats_N)
-        grad_query.add_(_pick(torch.bmm(own_score, key), places_N)).mul_(key.shape[-1] ** -0.5)
+        own_score = torch.baddbmm(_scatter(shift, *at_own), grad_rows, value.transpose(1, 2)).mul_(own)
+        grad_query = _gather(torch.bmm(prompt_score, prompt_key), seats_N)
+        grad_query.add_(_gather(torch.bmm(own_score, key), cells_N)).mul_(key.shape[-1] ** -0.5)
         return (
             grad_query,
             torch.bmm(prompt_score.transpose(1, 2), seated),
@@ -132,12 +132,12 @@ def attend_shared(
     return output
 
 
-def _place(rows_ND: Tensor, batch: int, height: int, places_N: Tensor) -> Tensor:
-    """[batch, height, D]: zeros, except for row n at `places_N[n]` of the flattened [batch, height]."""
+def _scatter(rows_ND: Tensor, batch: int, height: int, indices_N: Tensor) -> Tensor:
+    """[batch, height, D]: zeros, except for row n at `indices_N[n]` of the flattened [batch, height]."""
     D = rows_ND.shape[1]
-    return rows_ND.new_zeros(batch * height, D).index_copy_(0, places_N, rows_ND).view(batch, height, D)
+    return rows_ND.new_zeros(batch * height, D).index_copy_(0, indices_N, rows_ND).view(batch, height, D)
 
 
-def _pick(placed: Tensor, places_N: Tensor) -> Tensor:
-    """The rows that `_place` placed."""
-    return placed.view(-1, placed.shape[-1]).index_select(0, places_N)
+def _gather(scattered: Tensor, indices_N: Tensor) -> Tensor:
+    """The rows that `_scatter` scattered."""
+    return scattered.view(-1, scattered.shape[-1]).index_select(0, indices_N)

@@ -119,10 +119,10 @@ class MicroBatch:
     prompt_QP: Tensor
     """All but the last token of each prompt."""
     prompt_lengths_Q: Tensor
-    places_N: Tensor
-    """The place of token n in the flattened [Q, G, T]. If several rows begin with the token, its first place."""
+    cells_N: Tensor
+    """The cell of token n in the flattened [Q, G, T]. If several rows begin with the token, its first cell."""
     grid_QGT: Tensor
-    """The token at each place, and 0 in the padding. G counts the rows that are not the beginning of another row."""
+    """The token in each cell, and 0 in the padding. G counts the rows that are not the beginning of another row."""
     rows: tuple[dict[TokenRow, list[int]], ...]
     """The rows of each question, each with the numbers n of its tokens."""
     inputs_N: Tensor
@@ -183,12 +183,12 @@ def _collate(groups: Sequence[tuple[tuple[int, ...], Mapping[TokenRow, RowTerms]
     for q, rows in enumerate(leaves):
         for g, path in enumerate(rows):
             grid_QGT[q, g, : len(path)] = torch.tensor(path)
-    places = {n: place for place, n in reversed(list(enumerate(grid_QGT.flatten().tolist())))}
+    cells = {n: cell for cell, n in reversed(list(enumerate(grid_QGT.flatten().tolist())))}
     terms = [terms for _, rows in groups for terms in rows.values()]
     return MicroBatch(
         prompt_QP=prompt_QP,
         prompt_lengths_Q=lengths_Q,
-        places_N=torch.tensor([places[n] for n in range(len(tokens))]),
+        cells_N=torch.tensor([cells[n] for n in range(len(tokens))]),
         grid_QGT=grid_QGT,
         rows=paths,
         inputs_N=torch.tensor([token.input for token in tokens]),
@@ -215,13 +215,13 @@ def _add_tree(
     for row, terms in rows.items():
         targets, suffix = row
         path: list[int] = []
-        for place, target in enumerate(targets):
+        for index, target in enumerate(targets):
             parent = path[-1] if path else -1
             number = children.setdefault((parent, target), len(tokens))
             if number == len(tokens):
-                tokens.append(_Token(prompt[-1] if place == 0 else targets[place - 1], target))
+                tokens.append(_Token(prompt[-1] if index == 0 else targets[index - 1], target))
             path.append(number)
-            drawn = place - suffix
+            drawn = index - suffix
             if drawn >= 0 and not (terms.old_logprobs and terms.old_logprobs[drawn] == 0):
                 token = tokens[number]
                 token.weight += terms.weight

@@ -2,7 +2,7 @@
 
 The same layers run in four ways: on whole sequences (supervised training), on prompts, on completions that attend to
 their prompt's keys and values, and on single tokens (sampling). Only the `Attend` function differs. `checkpoints` reads
-and writes the weights, and `sampler` samples. The tensors of ids, places, positions and lengths are on the processor,
+and writes the weights, and `sampler` samples. The tensors of ids, cells, positions and lengths are on the processor,
 even if the model is on a GPU. Shape suffixes: N tokens, B sequences, Q questions, G rows of a group, T and P positions,
 H heads, K key/value heads, D head size (or hidden size, after N alone), V vocabulary.
 """
@@ -146,19 +146,19 @@ class PolicyModel(nn.Module):
         self.run(tokens_QP.flatten(), torch.arange(P).repeat(Q), attend)
         return PromptKeys(tuple(attend.keys), tuple(attend.values), lengths_Q)
 
-    def completions(self, tokens_N: Tensor, places_N: Tensor, grid_QGT: Tensor, prompt: PromptKeys) -> Tensor:
+    def completions(self, tokens_N: Tensor, cells_N: Tensor, grid_QGT: Tensor, prompt: PromptKeys) -> Tensor:
         """Hidden states [N, hidden] of completion tokens, which attend to their question's prompt and their own row.
 
         Args:
             tokens_N: the tokens, question after question, without padding. A common beginning occurs once.
-            places_N: the place of each token in the flattened [Q, G, T]. If a token has several places, any of them.
-            grid_QGT: the token at each place of each row of each question. In the padding it is any token. Each row is
+            cells_N: the cell of each token in the flattened [Q, G, T]. If a token has several cells, any of them.
+            grid_QGT: the token in each cell of each row of each question. In the padding it is any token. Each row is
                 filled from position 0 on, and its positions continue those of its prompt.
         """
-        attend = _Shared(self.shape, places_N, grid_QGT, prompt)
+        attend = _Shared(self.shape, cells_N, grid_QGT, prompt)
         _, G, T = grid_QGT.shape
-        start_N = prompt.lengths_Q[places_N.div(G * T, rounding_mode="floor")]
-        return self.run(tokens_N, start_N + places_N % T, attend)
+        start_N = prompt.lengths_Q[cells_N.div(G * T, rounding_mode="floor")]
+        return self.run(tokens_N, start_N + cells_N % T, attend)
 
     def run(self, tokens_N: Tensor, positions_N: Tensor, attend: Attend) -> Tensor:
         """Hidden states [N, hidden] after the final norm. `attend` decides which tokens attend to which."""
@@ -238,14 +238,14 @@ class _Causal:
 class _Shared:
     """Attention of packed completion tokens to their prompt and their own past (`attend_shared`)."""
 
-    def __init__(self, shape: ModelShape, places_N: Tensor, grid_QGT: Tensor, prompt: PromptKeys) -> None:
+    def __init__(self, shape: ModelShape, cells_N: Tensor, grid_QGT: Tensor, prompt: PromptKeys) -> None:
         self.shape, self.prompt, self.size = shape, prompt, grid_QGT.shape
         dtype, device = prompt.keys[0].dtype, prompt.keys[0].device
-        self.layout = _query_layout(places_N, self.size, shape, device)
+        self.layout = _query_layout(cells_N, self.size, shape, device)
         K = shape.kv_heads
         sources = grid_QGT.unsqueeze(1) * K + torch.arange(K).view(-1, 1, 1)
         self.key_sources = sources.flatten().to(device)
-        """[Q*K*G*T]: the head and the token at each place."""
+        """[Q*K*G*T]: the head and the token of each cell."""
         self.causal_MT = _causal(self.size[2], shape.queries_per_kv, dtype, device)
         bias_Q1P = prompt.bias(dtype)
         self.bias_B1P = None if bias_Q1P is None else bias_Q1P.repeat_interleave(K, dim=0)
@@ -273,25 +273,25 @@ def _causal(length: int, queries_per_kv: int, dtype: torch.dtype, device: torch.
 
 
 def _query_layout(
-    places_N: Tensor, size_QGT: torch.Size, shape: ModelShape, device: torch.device
+    cells_N: Tensor, size_QGT: torch.Size, shape: ModelShape, device: torch.device
 ) -> QueryLayout:
-    """The layout of the query heads of tokens: seats in [Q, K, R, tokens of a question], and places in [Q, K, G, R,
+    """The layout of the query heads of tokens: seats in [Q, K, R, tokens of a question], and cells in [Q, K, G, R,
     T]."""
     Q, G, T = size_QGT
     K, R = shape.kv_heads, shape.queries_per_kv
-    question = places_N.div(G * T, rounding_mode="floor")
+    question = cells_N.div(G * T, rounding_mode="floor")
     counts_Q = question.bincount(minlength=Q)
-    seat = torch.arange(len(places_N)) - (counts_Q.cumsum(0) - counts_Q)[question]
+    seat = torch.arange(len(cells_N)) - (counts_Q.cumsum(0) - counts_Q)[question]
     most = int(counts_Q.max())
     question, seat, row, position = (
-        x.view(-1, 1, 1) for x in (question, seat, places_N.div(T, rounding_mode="floor") % G, places_N % T)
+        x.view(-1, 1, 1) for x in (question, seat, cells_N.div(T, rounding_mode="floor") % G, cells_N % T)
     )
     head = question * K + torch.arange(K).view(1, -1, 1)
     query = torch.arange(R).view(1, 1, -1)
     return QueryLayout(
         seats_N=((head * R + query) * most + seat).flatten().to(device),
         seats=R * most,
-        places_N=(((head * G + row) * R + query) * T + position).flatten().to(device),
+        cells_N=(((head * G + row) * R + query) * T + position).flatten().to(device),
     )
 
 

@@ -39,8 +39,10 @@ class Samples:
 class _Row:
     """A completion that is being sampled."""
 
-    place: tuple[int, int]
-    """The number of the row's prompt, and the number of the row."""
+    question: int
+    """The number of the row's prompt."""
+    number: int
+    """The number of the row among the rows of its prompt."""
     suffix: Sequence[int]
     uniform: Sequence[float]
     """One random number for each token that the row may draw."""
@@ -96,7 +98,7 @@ def sample(
         )
     uniform = torch.rand(Q, G, max_tokens, generator=generator(seed)).tolist()
     questions = [
-        [_Row((q, g), suffix, uniform[q][g], branch=q) for g, suffix in enumerate(suffixes)]
+        [_Row(q, g, suffix, uniform[q][g], branch=q) for g, suffix in enumerate(suffixes)]
         for q, suffixes in enumerate(prompt_suffixes)
     ]
     live = [row for rows in questions for row in rows]
@@ -116,7 +118,7 @@ def sample(
         going = []
         for row in live:
             if row.tokens and (row.tokens[-1] in eos_token_ids or len(row.tokens) == max_tokens):
-                on_end(*row.place, row.tokens, row.logprobs)
+                on_end(row.question, row.number, row.tokens, row.logprobs)
             else:
                 going.append(row)
         live = going
@@ -228,7 +230,7 @@ class _Cache:
         row_BK = question_B.unsqueeze(1) * K + torch.arange(K)
         numbers = (row_BK * self.widest + torch.tensor(seats).unsqueeze(1)).flatten()
         self.seats = numbers.to(self.keys[0].device)
-        """[B*K]: the places of the heads of each branch in [Q, K, A]."""
+        """[B*K]: the seats of the heads of each branch in [Q, K, A]."""
         return self.prompt_lengths_Q[question_B] + (self.length - 1)
 
     def __call__(self, layer: int, query_NHD: Tensor, key_NKD: Tensor, value_NKD: Tensor) -> Tensor:

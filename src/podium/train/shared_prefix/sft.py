@@ -78,8 +78,8 @@ def batch_of(
     groups = [list(group) for _, group in groupby(examples, key=lambda example: example.prompt)]
     orders: dict[int, list[EncodedExample]] = {}
     chosen = []
-    for place in range(number * size, (number + 1) * size):
-        epoch, within = divmod(place, len(examples))
+    for index in range(number * size, (number + 1) * size):
+        epoch, within = divmod(index, len(examples))
         if epoch not in orders:
             random = Random(f"sft/{seed}/{epoch}")
             order = random.sample(groups, len(groups))

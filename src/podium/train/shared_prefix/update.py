@@ -74,7 +74,7 @@ def completion_logprobs(
     The logits are the largest tensor of a micro-batch, so they are computed only for these targets.
     """
     prompt = model.prompt(batch.prompt_QP, batch.prompt_lengths_Q)
-    hidden_ND = model.completions(batch.inputs_N, batch.places_N, batch.grid_QGT, prompt)
+    hidden_ND = model.completions(batch.inputs_N, batch.cells_N, batch.grid_QGT, prompt)
     targets_N = batch.targets_N
     if at is not None:
         hidden_ND, targets_N = hidden_ND[at], targets_N[at]

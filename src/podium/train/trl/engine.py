@@ -276,8 +276,8 @@ class TRLRun(TrainerCallback):
         first = trainer.accelerator.process_index * len(prompts)
         # Ranks have parts of the batch in order, and samples of one group are together.
         samples = [
-            RolloutSample(self._groups[label], (first + place) % trainer.num_generations)
-            for place, label in enumerate(prompts)
+            RolloutSample(self._groups[label], (first + index) % trainer.num_generations)
+            for index, label in enumerate(prompts)
         ]
         max_samples = len(prompts) // self._settings.rounds
         completed, self._seconds = self._job.rollouts.run(samples, self.sampler, max_samples=max_samples)

@@ -292,10 +292,10 @@ class ChatClient:
         """The calls without secrets, each with an id of its own."""
         taken: set[str] = set()
         given = []
-        for place, call in enumerate(calls):
+        for index, call in enumerate(calls):
             id_ = self._secrets.scrub(encodable(call.id))
             while not id_ or id_ in taken:
-                id_ = f"{id_ or 'call'}_{place}"
+                id_ = f"{id_ or 'call'}_{index}"
             taken.add(id_)
             given.append(
                 ToolCall(

@@ -122,16 +122,16 @@ class TextToolCallParser:
         Raises:
             ValueError: something else stands there.
         """
-        place = _next(text, 0)
-        if text[place:].lstrip("[ \n")[:1] != "{":
+        position = _value_start(text, 0)
+        if text[position:].lstrip("[ \n")[:1] != "{":
             return
-        if text[place:].lstrip("[ \n").startswith("{{"):
+        if text[position:].lstrip("[ \n").startswith("{{"):
             text = text.replace("{{", "{").replace("}}", "}")
         decoder = json.JSONDecoder()
-        while place < len(text):
-            value, end = decoder.raw_decode(text, place)
+        while position < len(text):
+            value, end = decoder.raw_decode(text, position)
             yield from self._calls_of(value)
-            place = _next(text, end)
+            position = _value_start(text, end)
 
     def _calls_of(self, value: Any) -> Iterator[CollectedCall]:
         if isinstance(value, dict) and value.keys() == {"tool_calls"}:
@@ -166,7 +166,7 @@ class TextToolCallParser:
         Raises:
             ValueError, SyntaxError: something else stands there.
         """
-        text = _AFTER.sub("", text[_next(text, 0) :])
+        text = _AFTER.sub("", text[_value_start(text, 0) :])
         if len(text) > _LONGEST_PYTHON or not any(f"{name}(" in text for name in self._names):
             return
         parsed = ast.parse(text, mode="eval").body
@@ -179,7 +179,7 @@ class TextToolCallParser:
             yield self._call(call.func.id, arguments)
 
 
-def _next(text: str, place: int) -> int:
-    """The place in the text where the next value begins."""
-    between = _BETWEEN.match(text, place)
-    return place if between is None else between.end()
+def _value_start(text: str, position: int) -> int:
+    """The position where the next value begins."""
+    between = _BETWEEN.match(text, position)
+    return position if between is None else between.end()

@@ -81,11 +81,11 @@ class ToolCallCollector:
         """
         pieces = message.get("tool_calls")
         if isinstance(pieces, list) and pieces:
-            for place, piece in enumerate(pieces):
+            for position, piece in enumerate(pieces):
                 if isinstance(piece, dict):
                     function = piece.get("function")
                     self._take(
-                        piece, function if isinstance(function, dict) else {}, None if whole else place
+                        piece, function if isinstance(function, dict) else {}, None if whole else position
                     )
         elif isinstance(old := message.get("function_call"), dict) and (not self._calls or not whole):
             self._take({"index": "function_call"}, old, None if whole else 0)
@@ -99,11 +99,11 @@ class ToolCallCollector:
             if call.name
         )
 
-    def _take(self, piece: Mapping[str, Any], function: Mapping[str, Any], place: int | None) -> None:
-        """Add one piece. `place` is its position in its delta, or None for a whole call."""
+    def _take(self, piece: Mapping[str, Any], function: Mapping[str, Any], position: int | None) -> None:
+        """Add one piece. `position` is its own in its delta, or None for a whole call."""
         id_ = _text(piece.get("id"))
         name = _text(function.get("name") or piece.get("name"))
-        call = None if place is None else self._continued(piece.get("index"), id_, name, place)
+        call = None if position is None else self._continued(piece.get("index"), id_, name, position)
         if call is None:
             call = _Begun(piece.get("index"))
             self._calls.append(call)
@@ -123,14 +123,14 @@ class ToolCallCollector:
         call.length += added
         self.length += added
 
-    def _continued(self, index: object, id_: str, name: str, place: int) -> _Begun | None:
+    def _continued(self, index: object, id_: str, name: str, position: int) -> _Begun | None:
         """The call that a piece continues, or None if it begins one."""
         if isinstance(index, int | str):
             call = next((call for call in reversed(self._calls) if call.index == index), None)
         elif id_:
             call = next((call for call in reversed(self._calls) if call.id == id_), None)
-        elif place < len(self._calls) and place > 0:
-            call = self._calls[place]
+        elif position < len(self._calls) and position > 0:
+            call = self._calls[position]
         else:
             call = self._calls[-1] if self._calls else None
         if call is None or (id_ and call.id and call.id != id_) or (name and call.name and call.is_whole):

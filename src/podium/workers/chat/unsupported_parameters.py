@@ -71,8 +71,8 @@ def unsupported_parameters(error: ProviderError, sent: Collection[str]) -> Itera
     """
     said = error.text.lower()
     names = [name for name in sent if name in DROPPABLE or name in LIMITS]
-    for place in _places(error.body, 0):
-        yield from ((name, None) for name in _named(place) if name in names)
+    for path in _refused_paths(error.body, 0):
+        yield from ((name, None) for name in _keys_in_path(path) if name in names)
     if (error.status or 400) >= 500 and not _PLAINLY.search(said):
         return
     if _RANGE.search(said) and not _UNSET.search(said):
@@ -90,7 +90,7 @@ def unsupported_parameters(error: ProviderError, sent: Collection[str]) -> Itera
     if _REFUSES.search(said) and isinstance(error.body, dict):
         reported = error.body.get("error")
         param = (reported if isinstance(reported, dict) else error.body).get("param")
-        yield from ((name, None) for name in _named(str(param)) if name in names)
+        yield from ((name, None) for name in _keys_in_path(str(param)) if name in names)
 
 
 def _pattern(name: str) -> re.Pattern[str]:
@@ -100,19 +100,19 @@ def _pattern(name: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)(?:{forms})(?!\w)")
 
 
-def _named(place: str) -> tuple[str, str]:
-    """The keys that a place such as "body.temperature" or "thinking.type" may mean."""
-    parts = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", place).lower().removeprefix("body.").split(".")
+def _keys_in_path(path: str) -> tuple[str, str]:
+    """The keys that a path such as "body.temperature" or "thinking.type" may mean."""
+    parts = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", path).lower().removeprefix("body.").split(".")
     return parts[-1], parts[0]
 
 
-def _places(value: Any, depth: int) -> Iterator[str]:
-    """The places that a body says to be no part of a request: pydantic's, and `param` with a code that says so."""
+def _refused_paths(value: Any, depth: int) -> Iterator[str]:
+    """The paths that a body says to be no part of a request: pydantic's, and `param` with a code that says so."""
     if depth > _DEPTH:
         return
     if isinstance(value, list):
         for item in value[:100]:
-            yield from _places(item, depth + 1)
+            yield from _refused_paths(item, depth + 1)
     elif isinstance(value, dict):
         loc = value.get("loc")
         if _CODES & {value.get(key) for key in ("type", "code") if isinstance(value.get(key), str)}:
@@ -121,7 +121,7 @@ def _places(value: Any, depth: int) -> Iterator[str]:
             elif isinstance(value.get("param"), str):
                 yield value["param"]
         for item in value.values():
-            yield from _places(item, depth + 1)
+            yield from _refused_paths(item, depth + 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,10 +72,10 @@ def ollama_address(host: str) -> str:
     """The address that an OLLAMA_HOST such as "0.0.0.0", ":8080", "gpu-1:11434" or "https://host/path" names."""
     scheme, has_scheme, rest = host.strip().strip("\"'").rpartition("://")
     usual = {"http": 80, "https": 443}.get(scheme, _OLLAMA_PORT) if has_scheme else _OLLAMA_PORT
-    place, slash, path = rest.partition("/")
-    address = re.fullmatch(r"(\[[^\]]*\]|[^:]*)(?::(\d*))?", place)
+    authority, slash, path = rest.partition("/")
+    address = re.fullmatch(r"(\[[^\]]*\]|[^:]*)(?::(\d*))?", authority)
     if address is None:  # An IPv6 address without brackets.
-        return f"{scheme or 'http'}://[{place}]:{usual}{slash}{path}"
+        return f"{scheme or 'http'}://[{authority}]:{usual}{slash}{path}"
     name = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(address[1], address[1])
     return f"{scheme or 'http'}://{name}:{address[2] or usual}{slash}{path}"
 

@@ -154,8 +154,8 @@ class ResponseCache:
     @asynccontextmanager
     async def _locked(self, key: bytes) -> AsyncGenerator[None]:
         """Hold the lock of this key in this event loop."""
-        place = (asyncio.get_running_loop(), key)
-        lock = self._locks.setdefault(place, _KeyLock())
+        lock_key = (asyncio.get_running_loop(), key)
+        lock = self._locks.setdefault(lock_key, _KeyLock())
         lock.users += 1
         try:
             async with lock.lock:
@@ -163,7 +163,7 @@ class ResponseCache:
         finally:
             lock.users -= 1
             if not lock.users:
-                del self._locks[place]
+                del self._locks[lock_key]
 
     async def _run_when_free(self, work: Callable[[], T], verb: str) -> T:
         """Run `work`, and repeat it while another process has locked the file."""

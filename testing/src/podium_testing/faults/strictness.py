@@ -60,7 +60,7 @@ class StrictTemplate(Fault):
             for message in messages
             if message["role"] == "user" or (message["role"] == "assistant" and not message.get("tool_calls"))
         ]
-        if any(role != ("user", "assistant")[place % 2] for place, role in enumerate(turns)):
+        if any(role != ("user", "assistant")[index % 2] for index, role in enumerate(turns)):
             yield "Conversation roles must alternate user/assistant/user/assistant/..."
         if not all(
             content_text(message.get("content")).strip() or message.get("tool_calls") for message in messages
