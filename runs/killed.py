@@ -146,7 +146,7 @@ async def measure(folder: Path, *, kills: int, questions: int, seed: int) -> Fig
                 await process.wait()
             if process.returncode != -signal.SIGKILL:
                 break
-        await server.idle()
+        await server.wait_until_idle()
         if process.returncode:
             assert process.stderr is not None
             raise SystemExit((await process.stderr.read()).decode())

@@ -127,16 +127,16 @@ async def main(folder: Path) -> None:
 
         grpo = ("--config", CONFIG, "start=form/policy", *SMALL, *GRPO)
         await podium(folder, *train, "run", *grpo, "--run-budget-usd", str(BUDGET_USD))
-        await provider.idle()
+        await provider.wait_until_idle()
         first = check(folder / "run", provider.requests, rollouts=768, budget_usd=BUDGET_USD)
 
         seen, limit = len(provider.requests), 0.3 * first
         short = (*train, "short", *grpo, "grpo.iterations=6", "grpo.questions=2", "grpo.group=16")
         await podium(folder, *short, "--run-budget-usd", str(limit), status=1)
-        await provider.idle()
+        await provider.wait_until_idle()
         check(folder / "short", provider.requests[seen:], rollouts=None, budget_usd=limit)
         await podium(folder, *short, "--run-budget-usd", str(BUDGET_USD))
-        await provider.idle()
+        await provider.wait_until_idle()
         check(folder / "short", provider.requests[seen:], rollouts=192, budget_usd=BUDGET_USD)
 
 

@@ -153,13 +153,13 @@ async def test_a_request_is_remembered_while_it_goes_on_and_its_client_leaves() 
     async with FaultServer(rules=[Rule(fault=Hang())]) as server:
         before = time.monotonic()
         asking = asyncio.create_task(ask(server, question("Anyone there?")))
-        await server.arrived(1)
+        await server.wait_for_requests(1)
         (going,) = server.requests
         assert going.in_flight
         assert (going.ended_at, going.gone_at, going.seconds) == (None, None, None)
         asking.cancel()
         async with asyncio.timeout(10):
-            await server.idle()
+            await server.wait_until_idle()
         (gone,) = server.requests
     assert before <= gone.at <= gone.gone_at <= gone.ended_at <= time.monotonic()
     assert (gone.model, gone.text, gone.fault) == ("m", "Anyone there?", "hang")

@@ -34,7 +34,7 @@ async def test_down_cuts_and_refuses_and_up_answers_at_the_same_address() -> Non
     async with FaultServer("Four.", rules=[Rule(fault=Hang(), times=1)]) as server:
         url = server.url
         hanging = asyncio.create_task(ask(server))
-        await server.arrived(1)
+        await server.wait_for_requests(1)
         for _ in range(3):
             server.down()
             with pytest.raises(ConnectionRefusedError):
@@ -124,7 +124,7 @@ async def test_server_end_closes_hanging_requests_and_leaves_no_task_or_socket()
     rules = [Rule(fault=Hang(), contains="hang"), Rule(fault=SlowDrip(seconds=60), contains="drip")]
     async with FaultServer("Four.", rules=rules) as server:
         asked = [asyncio.create_task(ask(server, question(text))) for text in ["hang", "drip", "well"] * 20]
-        await server.arrived(60)
+        await server.wait_for_requests(60)
         await asyncio.gather(*asked[2::3])
         _, idle = await asyncio.open_connection("127.0.0.1", server.port)
     seen = await asyncio.gather(*asked)

@@ -229,7 +229,7 @@ async def test_each_fault_produces_the_documented_reply(
     async with FaultServer(TEXT, rules=[Rule(fault=fault)]) as server:
         seen = await ask(server, question(stream=stream), wait=1 if isinstance(fault, Hang) else 10)
         assert (streamed if stream and streamed else plain)(seen), seen
-        await server.idle()
+        await server.wait_until_idle()
         (request,) = server.requests
     assert request.fault == fault.kind
     assert request.status == seen.status
@@ -280,7 +280,7 @@ async def test_client_disconnect_stops_the_giant_body() -> None:
     async with FaultServer(rules=[Rule(fault=GiantBody(size=10**12))]) as server:
         await ask(server, wait=0.2)
         async with asyncio.timeout(20):
-            await server.idle()
+            await server.wait_until_idle()
         (request,) = server.requests
     assert request.went_away
 

@@ -21,7 +21,7 @@ def alone() -> Callable[[FaultServer], Awaitable[None]]:
 
     async def wait(server: FaultServer) -> None:
         async with asyncio.timeout(5):
-            await server.idle()
+            await server.wait_until_idle()
             while server.connections:  # noqa: ASYNC110 - a socket tells nobody that it is closed
                 await asyncio.sleep(0.005)
 

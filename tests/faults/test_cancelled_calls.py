@@ -27,12 +27,12 @@ async def test_cancelled_question_cancels_all_calls_in_flight(pool_at, fault, al
 
         asking = asyncio.create_task(runner.answer(QUESTION, on_event=keep))
         async with asyncio.timeout(20):
-            await server.arrived(4)
+            await server.wait_for_requests(4)
         cancelled = time.monotonic()
         asking.cancel()
         await asyncio.wait([asking])
         async with asyncio.timeout(5):
-            await server.idle()
+            await server.wait_until_idle()
         gone = [request.gone_at for request in server.requests]
         assert len(gone) == 4
         assert all(at is not None and at - cancelled < 2.0 for at in gone)
@@ -46,7 +46,7 @@ async def test_time_limit_cancels_calls_in_flight_and_keeps_finished_answers(poo
         runner = Runner(SelfConsistency("a", 3), pool, budget=Budget(seconds=0.5))
         trace = await runner.answer(QUESTION)
         async with asyncio.timeout(5):
-            await server.idle()
+            await server.wait_until_idle()
         assert (trace.status, trace.answer) == ("degraded", "Four.")
         assert [request.went_away for request in server.requests] == [False, True, True]
         await pool.close()

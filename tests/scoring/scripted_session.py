@@ -48,5 +48,5 @@ def make_session(
     ]
     traces: list[Trace] = [] if kept is None else kept
     return ScoringSession(
-        build(settings, ScoringSettings), tasks, Pool(workers), Dispatcher(), keep=traces.append
+        build(settings, ScoringSettings), tasks, Pool(workers), Dispatcher(), on_trace=traces.append
     )

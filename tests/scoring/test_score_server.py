@@ -136,7 +136,7 @@ async def test_score_server_killed_during_a_batch_repeats_no_paid_call(folder, u
             rollouts = [rollout(number, task=task) for number in range(8)]
             asking = [asyncio.create_task(client.score(each)) for each in rollouts]
             await asyncio.gather(*(asking[number] for number in (0, 4, 5, 6, 7)))
-            await provider.arrived(8 + 2 * 6)
+            await provider.wait_for_requests(8 + 2 * 6)
             before = dollars(paid(provider))
             with closing(SharedSpendLimit(Path("kept/spending.sqlite"), "run", UNLIMITED_USD)) as spend_limit:
                 assert spend_limit.spent_usd == pytest.approx(before, abs=1e-9)
@@ -193,13 +193,13 @@ async def test_rollout_continues_after_its_client_left_and_after_sigterm(folder)
             (task,) = await client.task_ids()
             first, second = rollout(1, task=task), rollout(2, task=task)
             asking = asyncio.create_task(client.score(first))
-            await provider.arrived(1)
+            await provider.wait_for_requests(1)
             asking.cancel()
             endpoint.release.set()
             assert (await client.score(first)).reward == 1.0
             endpoint.release.clear()
             asking = asyncio.create_task(client.score(second))
-            await provider.arrived(4)
+            await provider.wait_for_requests(4)
             process.send_signal(signal.SIGTERM)
             endpoint.release.set()
             assert (await asking).reward == 1.0

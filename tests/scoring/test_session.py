@@ -78,7 +78,7 @@ async def test_a_later_round_goes_on_from_the_answers_that_its_prompt_showed():
 
     worker = FunctionWorker(Profile(name="ada"), answer)
     settings = build({"rounds": 3}, ScoringSettings)
-    session = ScoringSession(settings, TASKS, Pool([worker]), Dispatcher(), keep=kept.append)
+    session = ScoringSession(settings, TASKS, Pool([worker]), Dispatcher(), on_trace=kept.append)
     assert (await session.score(rollout(RIGHT))).correct
     (*_, shown) = await session.prompt(rollout(RIGHT))
     assert "Answer: 42" in shown.content

@@ -116,7 +116,7 @@ async def test_metrics_show_requests_and_calls_in_flight(serve, pool):
         url = serve(pool(worker.url))
         async with httpx.AsyncClient(base_url=url, timeout=30) as client:
             asking = [asyncio.create_task(client.post(CHAT, json=asked(f"{n}"))) for n in range(3)]
-            await worker.arrived(3)
+            await worker.wait_for_requests(3)
             seen = figures((await client.get("/metrics")).text)
             assert seen["podium_questions_in_flight",] == 3
             assert seen["podium_worker_in_flight", "ada"] == 3

@@ -278,7 +278,7 @@ async def test_question_over_the_time_limit_is_cancelled_with_request_timeout(se
             told = []
             async with client.stream("POST", CHAT, json=HELLO | {"stream": True}) as stream:
                 told = [line async for line in stream.aiter_lines() if line.startswith("data: ")]
-            await worker.idle()
+            await worker.wait_until_idle()
         error = late.json()["error"]
         assert (late.status_code, error["type"], error["code"]) == (504, "timeout_error", "request_timeout")
         assert json.loads(told[-1].removeprefix("data: "))["error"]["code"] == "request_timeout"

@@ -64,7 +64,7 @@ async def test_requests_in_flight_at_shutdown_are_answered_or_cancelled(tmp_path
                     asyncio.create_task(client.post("/v1/chat/completions", json=asked(text)))
                     for text in texts
                 ]
-                await worker.arrived(TOGETHER)
+                await worker.wait_for_requests(TOGETHER)
                 server.tell(signal.SIGTERM)
                 unready = await not_ready(client)
                 alive = await client.get("/healthz")
@@ -96,7 +96,7 @@ async def test_a_second_signal_does_not_wait(tmp_path):
         with served(tmp_path, "--pool", str(pool), "--planner", "single:ada", "--drain", "70") as server:
             async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
                 asking = asyncio.create_task(client.post("/v1/chat/completions", json=asked("slow")))
-                await worker.arrived(1)
+                await worker.wait_for_requests(1)
                 server.tell(signal.SIGINT)
                 await not_ready(client)
                 assert not asking.done()

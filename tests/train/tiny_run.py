@@ -195,7 +195,7 @@ def make_settings(start: Checkpoint, grpo: GRPOSettings = SETTINGS, **settings: 
 def make_session(settings: TrainSettings, pool: Pool = POOL) -> ScoringSession:
     tasks = make_tasks(settings.grpo.iterations * settings.grpo.questions)
     evaluated = {f"validation/{name}": task for name, task in make_tasks(3).items()}
-    return ScoringSession(settings, tasks, pool, Dispatcher(), evaluated=evaluated)
+    return ScoringSession(settings, tasks, pool, Dispatcher(), eval_tasks=evaluated)
 
 
 async def run(

@@ -202,7 +202,7 @@ async def test_litellm_call_over_its_time_limit_is_a_timeout(server: FaultServer
     server.rules = [Rule(fault=fault)]
     error = await failed(worker_of(server, limits=Limits(timeout=1.0)))
     assert (error.kind, error.retryable) == ("timeout", True)
-    await server.idle()
+    await server.wait_until_idle()
 
 
 async def test_a_wrong_key_is_reported_without_the_key(server: FaultServer) -> None:
@@ -273,7 +273,7 @@ async def test_a_cancelled_call_leaves_no_task_and_no_request(server: FaultServe
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await server.idle()
+    await server.wait_until_idle()
     await worker.close()
     left = {task.get_coro().__qualname__ for task in asyncio.all_tasks() - ours}  # type: ignore[union-attr]
     assert {name for name in left if not name.startswith("RequestHandler.")} == set()  # The server's own.

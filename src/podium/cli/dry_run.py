@@ -33,7 +33,7 @@ async def dry_run(settings: TrainSettings, run: Path | None, *, calls: DispatchO
     """
     settings = resolve(settings, required=False)  # The preflight lists what is wrong with the start.
     ranks = open_engine(settings.engine).open_ranks(settings)
-    if not ranks.first:
+    if not ranks.is_first:
         return 0
     console = open_console()
     warnings: list[str] = []

@@ -76,7 +76,7 @@ def score_server(
             tasks = open_training_tasks(settings, pool, partial(print_sentence, console))
             dispatcher = opened.enter_context(open_limited_dispatcher(calls, pool, run=run))
             traces = opened.enter_context(TraceStore(run / TRACES))
-            session = ScoringSession(settings, tasks, pool, dispatcher, keep=traces.add)
+            session = ScoringSession(settings, tasks, pool, dispatcher, on_trace=traces.add)
             async with serve_session(
                 session, host=host, port=port, key=key, flush=traces.flush, drain_s=drain, on_cut=note_cut
             ) as url:

@@ -68,7 +68,7 @@ class TrainingScope(Settings):
             )
         if self.workers and pool.names != self.workers:
             return f"it knows workers only by number, in this order: {', '.join(self.workers)}."
-        return _unrated(pool) if self.ratings else None
+        return _missing_ratings(pool) if self.ratings else None
 
 
 class PlanLimits(Settings):
@@ -131,10 +131,10 @@ class Checkpoint:
         pipe = next((file for file in path.iterdir() if not (file.is_file() or file.is_dir())), None)
         if pipe is not None:  # transformers would wait for ever for a pipe, or read a device for ever.
             raise CheckpointError(f"{pipe} is a pipe, a device or a broken link, and no file; remove it.")
-        lacking = _lacking(path)
-        if lacking:
+        missing = _missing_files(path)
+        if missing:
             raise CheckpointError(
-                f"{path} is not a checkpoint: it has no {' and no '.join(lacking)}. Give a folder as "
+                f"{path} is not a checkpoint: it has no {' and no '.join(missing)}. Give a folder as "
                 "save_pretrained writes it, with the tokenizer beside the model."
             )
         config = _json_object(path / "config.json")
@@ -311,7 +311,7 @@ def _fetch(name: str) -> Path:
         ) from None
 
 
-def _unrated(pool: Pool) -> str | None:
+def _missing_ratings(pool: Pool) -> str | None:
     """The ratings or the vote that the pool lacks for a policy that reads ratings, in words. None if it lacks
     nothing."""
     rated = pool.ratings.workers if pool.ratings is not None else {}
@@ -332,7 +332,7 @@ def _unrated(pool: Pool) -> str | None:
     return None
 
 
-def _lacking(path: Path) -> list[str]:
+def _missing_files(path: Path) -> list[str]:
     """The files that a folder lacks to be a checkpoint, in words."""
     tokenizers = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json")
     presence = {

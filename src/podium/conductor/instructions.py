@@ -120,12 +120,12 @@ def full_instructions(
         examples: the most examples that are shown.
         named: whether a structured plan has the names of workers, not their numbers.
     """
-    role = _ROLE.format(max_steps=max_steps, steps=_steps(max_steps), seen=_SEEN[access])
-    described = _LISTS_FORM if form == "lists" else _OBJECT_FORM
-    told = described.format(
+    role = _ROLE.format(max_steps=max_steps, steps=_step_noun(max_steps), seen=_SEEN[access])
+    template = _LISTS_FORM if form == "lists" else _OBJECT_FORM
+    plan_form = template.format(
         access=_ACCESS[access], worker='"..."' if named else 0, named="the name" if named else "the number"
     )
-    parts = [f"{role}\n\n{told}"]
+    parts = [f"{role}\n\n{plan_form}"]
     shown = [example for example in EXAMPLES if _fits(example, max_steps, access)][:examples]
     if shown:
         parts.append(_EXAMPLES_INTRO)
@@ -142,7 +142,7 @@ def short_instructions(form: PlanForm, access: AccessRule, max_steps: int, *, na
     some = "" if access == "all_or_none" else "[0] step 0, "
     role = _SHORT_ROLE.format(
         max_steps=max_steps,
-        steps=_steps(max_steps),
+        steps=_step_noun(max_steps),
         sees="access_list" if form == "lists" else '"sees"',
         some=some,
         form=_SHORT_FORM[form],
@@ -170,7 +170,7 @@ def second_try_text(error: PlanError, form: PlanForm) -> str:
     return _SECOND_TRY.format(error=tilde_fence(str(error)), form=_WHOLE[form])
 
 
-def _steps(max_steps: int) -> str:
+def _step_noun(max_steps: int) -> str:
     return "step" if max_steps == 1 else "steps"
 
 

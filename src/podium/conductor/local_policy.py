@@ -239,11 +239,11 @@ class LocalPolicy:
             text.read = len(text.prompt) + len(text.tokens)
             for index, row in enumerate(logits):
                 wrong = None if self._guide is None else self._guide.forbidden(text.tokens)
-                allowed = row if wrong is None else _without(row, wrong)
+                allowed = row if wrong is None else _forbid(row, wrong)
                 token = sample_token(allowed, text.sampling.temperature, text.rng)
                 text.tokens.append(token)
                 ended = token in self._model.eos_token_ids or len(text.tokens) >= text.limit
-                if ended or (text.sampling.stop and self._written(text)[1]):
+                if ended or (text.sampling.stop and self._text_so_far(text)[1]):
                     self._remember(text)
                     self._finish(text)
                     break
@@ -260,11 +260,11 @@ class LocalPolicy:
         limit."""
         if self._model.sharing is None:
             return []
-        most = min(_MAX_DRAFT_TOKENS, text.limit - len(text.tokens) - 1)
+        longest = min(_MAX_DRAFT_TOKENS, text.limit - len(text.tokens) - 1)
         ngram = (*text.prompt[-_NGRAM_TOKENS:], *text.tokens[-_NGRAM_TOKENS:])[-_NGRAM_TOKENS:]
         draft: list[int] = []
         chance = 1.0
-        while len(draft) < most and (found := self._following.get(ngram)) is not None:
+        while len(draft) < longest and (found := self._following.get(ngram)) is not None:
             token, right, seen = found
             chance *= right / seen
             if chance < _MIN_DRAFT_PROBABILITY:
@@ -291,7 +291,7 @@ class LocalPolicy:
                 self._following[ngram] = token, right + (token == tokens[end]), seen + 1
             self._prompts.append((text.prompt, text.cache))
 
-    def _written(self, text: _Text) -> tuple[str, bool]:
+    def _text_so_far(self, text: _Text) -> tuple[str, bool]:
         """The text so far, and whether a stop text ended it."""
         written = self._model.codec.decode(
             [token for token in text.tokens if token not in self._model.eos_token_ids]
@@ -302,7 +302,7 @@ class LocalPolicy:
     def _show(self, text: _Text, *, last: bool = False) -> None:
         """Call `on_text` with the new text. The end of it waits if it may be half a character or half a stop text."""
         assert text.on_text is not None
-        written, stopped = self._written(text)
+        written, stopped = self._text_so_far(text)
         held = max((len(stop) - 1 for stop in text.sampling.stop), default=0)
         end = len(written) if last or stopped else len(written.rstrip("\ufffd")) - held
         if end > text.shown:
@@ -312,7 +312,7 @@ class LocalPolicy:
     def _finish(self, text: _Text) -> None:
         if text.on_text is not None:
             self._show(text, last=True)
-        written, stopped = self._written(text)
+        written, stopped = self._text_so_far(text)
         usage = Usage(input_tokens=len(text.prompt), output_tokens=len(text.tokens))
         cut = not stopped and text.tokens[-1] not in self._model.eos_token_ids
         _settle(text, Completion(written, Spent(usage), truncated=cut))
@@ -332,7 +332,7 @@ def _settle(text: _Text, outcome: Completion | BaseException) -> None:
             text.done.set_result(outcome)
 
 
-def _without(logits: Logits, wrong: NDArray[np.int64]) -> Logits:
+def _forbid(logits: Logits, wrong: NDArray[np.int64]) -> Logits:
     """The logits with these tokens made impossible."""
     allowed = logits.copy()
     allowed[wrong] = -np.inf

@@ -78,8 +78,8 @@ def _sampling(checkpoint: Checkpoint) -> Sampling:
     """How plans are sampled. If podium.json does not say it, greedily, with as many tokens as the prompt style
     needs."""
     plan = checkpoint.plan or PlanLimits()
-    most = plan.max_plan_tokens or (MAX_PLAN_TOKENS if checkpoint.prompt.style == "full" else None)
-    return Sampling(temperature=plan.temperature, max_tokens=most)
+    max_tokens = plan.max_plan_tokens or (MAX_PLAN_TOKENS if checkpoint.prompt.style == "full" else None)
+    return Sampling(temperature=plan.temperature, max_tokens=max_tokens)
 
 
 def refuse_misfit(name: str, scope: TrainingScope, pool: Pool) -> None:

@@ -104,7 +104,10 @@ class PolicyNumbering:
         if self.order == tuple(range(len(request.pool))):
             return request
         numbers = {index: number for number, index in enumerate(self.order)}
-        earlier = [replace(o, workflow=renumber_workers(o.workflow, numbers)) for o in request.earlier_rounds]
+        earlier = [
+            replace(round_, workflow=renumber_workers(round_.workflow, numbers))
+            for round_ in request.earlier_rounds
+        ]
         pool = tuple(request.pool[index] for index in self.order)
         # Streamed steps would have the policy's numbers, so this request streams none.
         return replace(request, pool=pool, earlier_rounds=tuple(earlier), on_steps=None)
@@ -135,7 +138,7 @@ def build_prompt(request: PlanRequest, settings: PromptSettings) -> tuple[Messag
     conversation, earlier rounds). Brief: one user message, without the conversation.
     """
     if settings.style == "brief":
-        return (Message(role="user", content=_brief(request, settings)),)
+        return (Message(role="user", content=_brief_text(request, settings)),)
     form, access, limit, named = (
         settings.form,
         settings.access,
@@ -182,13 +185,13 @@ def thinking_prompt(messages: tuple[Message, ...], thought: str | None = None) -
     return (*messages, answer, Message(role="user", content="Now write the plan."))
 
 
-def _brief(request: PlanRequest, settings: PromptSettings) -> str:
+def _brief_text(request: PlanRequest, settings: PromptSettings) -> str:
     lines = [f"Question: {shorten_middle(request.question.text, settings.question_chars)}"]
     if settings.pool == "anonymous":
         lines += ["Models:", *(str(number) for number in range(len(request.pool)))]
     else:
         kind = next((p.rating.cluster for p in request.pool if p.rating is not None), "")
-        lines += [*([f"Kind: #{kind}"] if kind else []), "Models:", *_described(request.pool)]
+        lines += [*([f"Kind: #{kind}"] if kind else []), "Models:", *_worker_lines(request.pool)]
     for earlier_round in request.earlier_rounds:
         answer = shorten_middle(earlier_round.response, settings.answer_chars)
         lines += ["Earlier plan:", render(earlier_round.workflow), f"Earlier answer: {answer}"]
@@ -214,7 +217,7 @@ _SHOWN_AS_ZERO = 0.025
 """An accuracy below this is shown as 0%."""
 
 
-def _described(pool: Sequence[Profile]) -> list[str]:
+def _worker_lines(pool: Sequence[Profile]) -> list[str]:
     """One line for each worker. The line of a rated worker has no name, so a policy can use workers it has not seen."""
     lines = []
     numbers = _worth_showing(pool)
@@ -292,8 +295,8 @@ def _tools(options: AnswerOptions) -> str:
     """The sentence that says who may call the caller's tools, and a line for each tool."""
     lines = []
     for tool in options.tools[:_MAX_TOOLS]:
-        told = _one_line(tool["function"].get("description") or "")
-        cut = told if len(told) <= _TOOL_CHARS else f"{told[:_TOOL_CHARS]}..."
+        description = _one_line(tool["function"].get("description") or "")
+        cut = description if len(description) <= _TOOL_CHARS else f"{description[:_TOOL_CHARS]}..."
         lines.append(f"{tool['function']['name']}: {cut}".removesuffix(": "))
     if len(options.tools) > _MAX_TOOLS:
         lines.append(f"and {len(options.tools) - _MAX_TOOLS} more")

@@ -84,14 +84,14 @@ class TorchModel:
 
     @torch.inference_mode()
     def read(self, passages: Sequence[TokenChunk]) -> list[Logits]:
-        rows = [passage for passage in passages if self._batches(passage)]
+        rows = [passage for passage in passages if self._can_batch(passage)]
         logits = dict(zip(map(id, rows), self._read_rows(rows), strict=True)) if len(rows) > 1 else {}
         return [
             logits[id(passage)] if id(passage) in logits else self._read(passage.cache, passage.tokens)
             for passage in passages
         ]
 
-    def _batches(self, passage: TokenChunk) -> bool:
+    def _can_batch(self, passage: TokenChunk) -> bool:
         """Whether the text can be a row of the batch: it reads one token after earlier tokens, and its cache can be
         padded."""
         cache = passage.cache

@@ -162,7 +162,7 @@ def estimate_plan(
     low, likely, high = (cases(which) for which in range(3))
     longest = {p: _Length(w.limits.max_tokens, None) for p, w in workers.items()}
     return PlanEstimate._of(
-        *(_whole(workflow, steps) for steps in (low, likely, high)),
+        *(_total(workflow, steps) for steps in (low, likely, high)),
         steps=tuple(
             StepEstimate._of(
                 low[position],
@@ -170,12 +170,14 @@ def estimate_plan(
                 high[position],
                 position=position,
                 worker=worker.profile.name,
-                past_answers=_known(past.get(worker.profile.name)),
+                past_answers=_known_count(past.get(worker.profile.name)),
             )
             for position, worker in workers.items()
         ),
         most_usd=sum(
-            first_reservation(worker, *_sent(workflow, position, workers, question, longest)).usd
+            first_reservation(
+                worker, *_messages_and_options(workflow, position, workers, question, longest)
+            ).usd
             for position, worker in workers.items()
         ),
     )
@@ -186,13 +188,13 @@ def estimate_answer(pool: Pool, worker: int, question: Question) -> PlanEstimate
     return estimate_plan(Workflow((Step(worker, ANSWER_WHOLE_QUESTION),)), pool, question)
 
 
-def _known(past: PastAnswers | None) -> int:
+def _known_count(past: PastAnswers | None) -> int:
     return 0 if past is None or len(past) < ENOUGH else len(past)
 
 
 def _expected(worker: Worker, past: PastAnswers | None, assumed: int) -> tuple[_Length, _Length, _Length]:
     """The low, likely and high length of an answer: a tenth, half and nine tenths of past answers are not longer."""
-    if past is None or not _known(past):
+    if past is None or not _known_count(past):
         seconds = worker.profile.latency_s
         low, likely, high = (
             _Length(min(tokens, worker.limits.max_tokens), seconds)
@@ -216,10 +218,10 @@ def _step_cases(
 ) -> dict[int, _Case]:
     """Tokens, dollars and seconds of each needed step. Its input has the responses that it reads, at these lengths."""
     cases: dict[int, _Case] = {}
-    loads = _loads(workers)
+    loads = _steps_that_load(workers)
     for position, worker in workers.items():
         usage = Usage(
-            input_tokens=sent_tokens(*_sent(workflow, position, workers, question, lengths)),
+            input_tokens=sent_tokens(*_messages_and_options(workflow, position, workers, question, lengths)),
             output_tokens=round(lengths[position].tokens),
         )
         seconds = lengths[position].seconds
@@ -231,7 +233,7 @@ def _step_cases(
     return cases
 
 
-def _loads(workers: Mapping[int, Worker]) -> set[int]:
+def _steps_that_load(workers: Mapping[int, Worker]) -> set[int]:
     """The steps before which a machine must load a model, if it has loaded none at first and runs the steps in
     order."""
     loaded: dict[str, list[str]] = {}
@@ -248,7 +250,7 @@ def _loads(workers: Mapping[int, Worker]) -> set[int]:
     return loads
 
 
-def _sent(
+def _messages_and_options(
     workflow: Workflow,
     position: int,
     workers: Mapping[int, Worker],
@@ -265,7 +267,7 @@ def _sent(
     return messages, question.options if position in answering_steps(workflow, workers) else DEFAULT_OPTIONS
 
 
-def _whole(workflow: Workflow, steps: Mapping[int, _Case]) -> _Case:
+def _total(workflow: Workflow, steps: Mapping[int, _Case]) -> _Case:
     """What the steps of a plan need together."""
     return _Case(
         sum(case.input_tokens for case in steps.values()),

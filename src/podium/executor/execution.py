@@ -86,10 +86,10 @@ class Execution:
     async def run(self) -> None:
         """Run each step that the last step needs. With `run_all`, run all steps. `spans` has the results, also after a
         cancellation."""
-        async with self._running():
+        async with self._running_steps():
             await self._follow(self._start_ready())
 
-    def _running(self) -> AbstractAsyncContextManager[object]:
+    def _running_steps(self) -> AbstractAsyncContextManager[object]:
         """A context in which steps run. When it ends, no step is running."""
         return self._group if self._context.ledger.deadline is None else self._until_time_is_up()
 

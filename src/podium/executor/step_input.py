@@ -81,8 +81,8 @@ def make_fence_mark(seed: str, question: Question) -> str:
     The same seed gives the same mark, so that a run can be repeated. A live caller's seed is random, so the author
     of the question, or of a page that a worker read, cannot guess the mark.
     """
-    named = f"fence/{seed}/{question.text[:SEED_PREFIX_CHARS]}"
-    return sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    source = f"fence/{seed}/{question.text[:SEED_PREFIX_CHARS]}"
+    return sha256(source.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def build_messages(

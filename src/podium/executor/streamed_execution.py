@@ -48,7 +48,7 @@ class StreamedExecution(Execution):
 
     async def run(self) -> None:
         """Run the steps as they become known, and end once the whole workflow has run."""
-        async with self._running():
+        async with self._running_steps():
             while not self._is_complete or self._is_abandoning:
                 await self._more_steps.wait()
                 self._more_steps.clear()
@@ -88,7 +88,7 @@ class StreamedExecution(Execution):
         for task in cancelled:
             task.cancel()
         try:
-            await _ended(cancelled)
+            await _wait_until_ended(cancelled)
         finally:
             self._is_abandoning = False
             # A task that was cancelled before it began has not removed itself.
@@ -142,7 +142,7 @@ class StreamedExecution(Execution):
         return _ABANDONED if self._is_abandoning else super()._why_stopped
 
 
-async def _ended(tasks: Iterable[asyncio.Task[Any]]) -> None:
+async def _wait_until_ended(tasks: Iterable[asyncio.Task[Any]]) -> None:
     """Wait until cancelled tasks have ended and recorded their spending, even if the caller is cancelled meanwhile."""
     stopped = None
     while running := [task for task in tasks if not task.done()]:
@@ -162,5 +162,5 @@ def may_overlap(pool: Pool, settings: ExecutionSettings, question: Question) -> 
     """
     if settings.early_stop:
         return False
-    votes = any(worker.traits.stopping_rule is not None for worker in pool)
-    return not (votes and question.options != DEFAULT_OPTIONS)
+    has_vote = any(worker.traits.stopping_rule is not None for worker in pool)
+    return not (has_vote and question.options != DEFAULT_OPTIONS)

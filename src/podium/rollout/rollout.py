@@ -194,12 +194,12 @@ class RolloutJob:
 
     async def run(self) -> Rollout:
         """Make the rollout. Raises `BudgetError`, see `run_rollout`."""
-        kept = self.ungraded
-        if kept is None:
+        rollout = self.ungraded
+        if rollout is None:
             return await run_rollout(self.runner, self.task, seed=self.seed, sample=self.sample)
-        grade = await grade_answer(self.task, kept.trace.answer, self.runner.dispatcher)
-        grade = replace(grade, cost_usd=kept.grade.cost_usd + grade.cost_usd)
-        return kept.model_copy(update={"grade": grade})
+        grade = await grade_answer(self.task, rollout.trace.answer, self.runner.dispatcher)
+        grade = replace(grade, cost_usd=rollout.grade.cost_usd + grade.cost_usd)
+        return rollout.model_copy(update={"grade": grade})
 
 
 async def run_rollouts(jobs: Iterable[RolloutJob], *, concurrency: int) -> None:

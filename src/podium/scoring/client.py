@@ -114,7 +114,7 @@ class Client:
         body = b"" if request is None else request.model_dump_json().encode()
         now = asyncio.get_running_loop().time
         until: float | None = None
-        for wait_s in _waits(body):
+        for wait_s in _retry_waits(body):
             began = now()
             try:
                 status, content = await self._attempt(method, route, body)
@@ -128,7 +128,7 @@ class Client:
                     return _read(form, content)
                 failure = _refusal(status, content)
                 if status == _UNEQUAL and self._settings is not None:
-                    failure = await self._difference(failure)
+                    failure = await self._with_differences(failure)
                 if status < 500:
                     raise failure
             # If the last attempt ran for longer than `patience_s` before it broke, this is a new outage.
@@ -154,7 +154,7 @@ class Client:
         ) as response:
             return response.status, await response.read()
 
-    async def _difference(self, refusal: PodiumError) -> PodiumError:
+    async def _with_differences(self, refusal: PodiumError) -> PodiumError:
         """The refusal with the names of the settings that differ."""
         assert self._settings is not None
         ours, theirs = self._settings.scoring, (await self.info()).settings
@@ -233,7 +233,7 @@ def _address(url: str) -> URL:
     return address
 
 
-def _waits(body: bytes) -> Iterator[float]:
+def _retry_waits(body: bytes) -> Iterator[float]:
     """Seconds to wait before each retry. They grow, and they differ between requests, so that not all retry at once."""
     jitter = Random(body)
     longest = _FIRST_WAIT_S
@@ -246,17 +246,17 @@ def _read(form: TypeAdapter[T], content: bytes) -> T:
     try:
         return form.validate_json(content)
     except ValidationError:
-        raise _foreign(200) from None
+        raise _foreign_reply(200) from None
 
 
 def _refusal(status: int, content: bytes) -> PodiumError:
     try:
         return ErrorReply.model_validate_json(content).error
     except ValidationError:
-        return _foreign(status)
+        return _foreign_reply(status)
 
 
-def _foreign(status: int) -> ServiceError:
+def _foreign_reply(status: int) -> ServiceError:
     return ServiceError(
         f"The server at this address is not a scoring service (it replied with status {status}); check the address."
     )

@@ -61,11 +61,11 @@ class ScoringSession:
 
     Args:
         tasks: the questions, in order.
-        evaluated: further questions, on which the policy is evaluated. No worker is made to fail in them.
+        eval_tasks: further questions, on which the policy is evaluated. No worker is made to fail in them.
         pool: the workers. The caller closes the pool.
         dispatcher: holds the limits, the response cache and the budget of everything that is scored.
         seeds: the seeds of what a rollout draws.
-        keep: called with the trace of each rollout.
+        on_trace: called with the trace of each rollout.
     """
 
     def __init__(
@@ -75,22 +75,22 @@ class ScoringSession:
         pool: Pool,
         dispatcher: Dispatcher,
         *,
-        evaluated: Mapping[str, Task] = MappingProxyType({}),
+        eval_tasks: Mapping[str, Task] = MappingProxyType({}),
         seeds: RolloutSeeds | None = None,
-        keep: Callable[[Trace], None] = lambda trace: None,
+        on_trace: Callable[[Trace], None] = lambda trace: None,
     ) -> None:
         self.settings = settings
         self.tasks = tasks
-        self._evaluated = evaluated
+        self._eval_tasks = eval_tasks
         self.pool = pool
         self.dispatcher = dispatcher
         self._seeds = seeds or RolloutSeeds()
-        self._keep = keep
+        self._on_trace = on_trace
         self._pools = PoolSampler(pool, settings.pool_sampling)
         self._pools_without_failures = PoolSampler(
             pool, settings.pool_sampling.model_copy(update={"failure_probability": 0.0})
         )
-        self._rolled: OrderedDict[str, Rollout] = OrderedDict()
+        self._rollouts: OrderedDict[str, Rollout] = OrderedDict()
         """The rollouts, by the id of the trace."""
 
     @property
@@ -147,7 +147,7 @@ class ScoringSession:
                 f"{self.settings.rounds}."
             )
         rollout = await self._run_rollout(request, task)
-        self._keep(rollout.trace.model_copy(update={"metadata": _metadata(request)}))
+        self._on_trace(rollout.trace.model_copy(update={"metadata": _metadata(request)}))
         return _score(rollout, self._reward_settings(request), self.settings.rounds)
 
     def task(self, task_id: str) -> Task:
@@ -155,7 +155,7 @@ class ScoringSession:
 
         Raises:
             ConfigError: the session has no such task."""
-        task = self.tasks.get(task_id) or self._evaluated.get(task_id)
+        task = self.tasks.get(task_id) or self._eval_tasks.get(task_id)
         if task is None:
             near = closest_name(task_id, self.tasks)
             way_out = f"did you mean {near!r}?" if near else f"the first is {next(iter(self.tasks))!r}."
@@ -164,7 +164,7 @@ class ScoringSession:
 
     def pool_of(self, request: RolloutRequest) -> Pool:
         """The workers that a rollout may use."""
-        pools = self._pools_without_failures if request.task in self._evaluated else self._pools
+        pools = self._pools_without_failures if request.task in self._eval_tasks else self._pools
         return pools.draw(self._seeds.pool(request))
 
     def _level(self, request: RolloutRequest) -> int:
@@ -184,10 +184,10 @@ class ScoringSession:
 
         If the round before is known, go on from it: the plan was written for the answers that its prompt showed.
         """
-        rolled = trace_id(request)
-        if rolled in self._rolled:
-            return self._rolled[rolled]
-        before = self._rolled.get(trace_id(request.model_copy(update={"plans": request.plans[:-1]})))
+        key = trace_id(request)
+        if key in self._rollouts:
+            return self._rollouts[key]
+        before = self._rollouts.get(trace_id(request.model_copy(update={"plans": request.plans[:-1]})))
         runner = Runner(
             PrewrittenPlans(request.plans, "policy", access=self.settings.prompt.access, cut=request.cut),
             self.pool_of(request),
@@ -201,7 +201,7 @@ class ScoringSession:
                 runner,
                 task,
                 seed=self._seeds.calls(request),
-                trace_id=rolled,
+                trace_id=key,
                 after=None if before is None else _paid_before(before.trace),
             )
         except BudgetError:
@@ -211,9 +211,9 @@ class ScoringSession:
                 await spend_limit.wait_until_unreserved()
             raise
         if self.settings.rounds > 1 and not rollout.infrastructure_failed:
-            self._rolled[rolled] = rollout
-            if len(self._rolled) > _REMEMBERED:
-                self._rolled.popitem(last=False)
+            self._rollouts[key] = rollout
+            if len(self._rollouts) > _REMEMBERED:
+                self._rollouts.popitem(last=False)
         return rollout
 
 
@@ -223,7 +223,7 @@ async def open_session(
     dispatcher: Dispatcher,
     *,
     pool: Pool | None = None,
-    keep: Callable[[Trace], None] = lambda trace: None,
+    on_trace: Callable[[Trace], None] = lambda trace: None,
     on_warning: Callable[[str], None] = lambda warning: None,
 ) -> AsyncIterator[ScoringSession]:
     """A session over the tasks and the pool that the settings name.
@@ -234,7 +234,11 @@ async def open_session(
     workers = pool or open_pool(settings.pool)
     try:
         yield ScoringSession(
-            settings, open_training_tasks(settings, workers, on_warning), workers, dispatcher, keep=keep
+            settings,
+            open_training_tasks(settings, workers, on_warning),
+            workers,
+            dispatcher,
+            on_trace=on_trace,
         )
     finally:
         if pool is None:

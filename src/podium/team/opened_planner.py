@@ -98,7 +98,7 @@ def open_planner(
         return _of_baseline(choice.planner, pool, seed)
     _check_names(settings, pool)
     if choice.conducting_worker is not None:
-        return _quarantining(
+        return _with_quarantine(
             settings, _of_worker(pool.named(choice.conducting_worker), table, pool, dispatcher), pool
         )
     first = first_model(pool)
@@ -108,7 +108,7 @@ def open_planner(
     else:
         opened = _untrained_here(settings, pool, first, dispatcher)
     fallback = table.fallback or opened.fallback or (None if first is None else first.profile.name)
-    return _quarantining(settings, replace(opened, fallback=fallback), pool)
+    return _with_quarantine(settings, replace(opened, fallback=fallback), pool)
 
 
 def _check_names(settings: TeamSettings, pool: Pool) -> None:
@@ -128,7 +128,7 @@ def _check_names(settings: TeamSettings, pool: Pool) -> None:
             )
 
 
-def _quarantining(settings: TeamSettings, opened: OpenedPlanner, pool: Pool) -> OpenedPlanner:
+def _with_quarantine(settings: TeamSettings, opened: OpenedPlanner, pool: Pool) -> OpenedPlanner:
     if not settings.plan.quarantine_failing:
         return opened
     return replace(opened, planner=QuarantinePlanner(opened.planner, pool.tools))

@@ -106,7 +106,7 @@ class Runner:
         run = _QuestionRun(
             self, question, seed, after, sample=sample, trace_id=trace_id, on_event=on_event, streams=streams
         )
-        with run.traced():
+        with run.tracing():
             for number in range(0 if after is None else len(after.rounds), self.budget.rounds):
                 if not run.may_plan:
                     break
@@ -137,7 +137,7 @@ class Runner:
             UsageError, asyncio.CancelledError, TraceStoreError: see `answer`.
         """
         run = _QuestionRun(self, question, seed, trace_id=trace_id, on_event=on_event, is_dry=True)
-        with run.traced():
+        with run.tracing():
             round_ = run.begin_round(0)
             round_.trace = RoundTrace(plan=await run.plan(round_))
         return run.trace
@@ -257,7 +257,7 @@ class _QuestionRun:
         return round_.measured(plan, context.elapsed())
 
     @contextmanager
-    def traced(self) -> Iterator[None]:
+    def tracing(self) -> Iterator[None]:
         """Make the trace of what the block does, also if the block is cancelled or storage fails."""
         try:
             yield

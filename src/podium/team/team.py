@@ -201,10 +201,10 @@ class Team:
             _question(question),
             seed=_seed(seed),
             sample=sample,
-            on_event=self._keeping(on_event),
+            on_event=self._listener(on_event),
             streams=streams,
         )
-        return await self._stored(trace)
+        return await self._wait_until_stored(trace)
 
     async def plan(self, question: str | Question, *, seed: str | int | None = None) -> Plan:
         """Write the plan of the first round without calling a worker. If a chat model conducts, the plan costs money.
@@ -237,13 +237,13 @@ class Team:
         runner = replace(
             self.runner,
             planner=PrewrittenPlans(
-                (_written(plan),), self.planner.name if isinstance(plan, Plan) else "written"
+                (_prewritten_plan(plan),), self.planner.name if isinstance(plan, Plan) else "written"
             ),
             budget=self.runner.budget.model_copy(update={"rounds": 1}),
             plan_fallback=None,
         )
-        trace = await runner.answer(_question(question), seed=_seed(seed), on_event=self._keeping(None))
-        return await self._stored(trace)
+        trace = await runner.answer(_question(question), seed=_seed(seed), on_event=self._listener(None))
+        return await self._wait_until_stored(trace)
 
     async def stream(
         self, question: str | Question, *, seed: str | int | None = None
@@ -270,7 +270,7 @@ class Team:
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([answering])
 
-    def _keeping(self, on_event: Callable[[Event], None] | None) -> Callable[[Event], None] | None:
+    def _listener(self, on_event: Callable[[Event], None] | None) -> Callable[[Event], None] | None:
         """`on_event`, after the store has taken the trace; that of a cancelled question too."""
         store = self.store
         if store is None:
@@ -284,7 +284,7 @@ class Team:
 
         return keep_trace
 
-    async def _stored(self, trace: Trace) -> Trace:
+    async def _wait_until_stored(self, trace: Trace) -> Trace:
         """The trace, once it is on disk: the caller may store its id elsewhere and be killed."""
         if self.store is not None:
             try:
@@ -358,7 +358,7 @@ def _question(question: str | Question) -> Question:
     return Question(text=question) if isinstance(question, str) else question
 
 
-def _written(plan: str | Workflow | Plan) -> str | Plan:
+def _prewritten_plan(plan: str | Workflow | Plan) -> str | Plan:
     """A plan that `PrewrittenPlans` takes. A workflow becomes a plan that costs nothing, and a text stays a text."""
     workflow = plan.decision if isinstance(plan, Plan) else plan
     if isinstance(workflow, Workflow):

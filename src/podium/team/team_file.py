@@ -120,7 +120,7 @@ def read_tables(
     Raises:
         ConfigError: see `TeamFile.read`.
     """
-    tables, base = _resolved(tables, folder), None
+    tables, base = _resolve_paths(tables, folder), None
     override_of = {text.partition("=")[0].strip(): text for text in overrides}
     if "pool" in override_of:
         tables = {key: value for key, value in tables.items() if key not in _WORKER_FILE_KEYS}
@@ -143,7 +143,7 @@ def read_tables(
                 ConfigError("pool names further workers; name the file that has them.", ("pool",))
             )
         folder = path.parent
-        tables = _merge_worker_file(tables, _resolved(base.tables, folder), replaced)
+        tables = _merge_worker_file(tables, _resolve_paths(base.tables, folder), replaced)
     source = SettingsSource.of(tables, overrides, name, text, base)
     return source.into(_settings_class(source), SettingsOrigin(source, folder, files))
 
@@ -162,7 +162,7 @@ def _merge_worker_file(
     return tables
 
 
-def _resolved(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def _resolve_paths(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """The tables with their paths made relative to the working folder. Names, addresses and paths of workers stay.
 
     A value of a wrong type stays too, and validation refuses it.
@@ -202,7 +202,7 @@ def check_tables(source: SettingsSource) -> None:
 
 def named_store(tables: Mapping[str, Any], folder: Path) -> str | None:
     """The store that a file names. None if the file names none."""
-    store = _resolved(tables, folder).get("store")
+    store = _resolve_paths(tables, folder).get("store")
     return store if isinstance(store, str) else None
 
 
@@ -229,12 +229,12 @@ def open_pool(team: str | TeamSettings, *, rated: bool = True, ready: bool = Tru
             ("pool",),
         )
     settings = TeamFile(team).read() if isinstance(team, str) else team
-    return _opened(
+    return _open_pool(
         settings, _Teams((_workers_file(settings),), settings.origin.files), rated=rated, ready=ready
     )
 
 
-def _opened(settings: TeamSettings, teams: _Teams, *, rated: bool = True, ready: bool = True) -> Pool:
+def _open_pool(settings: TeamSettings, teams: _Teams, *, rated: bool = True, ready: bool = True) -> Pool:
     if not settings.worker and settings.pool is None:
         raise UsageError(
             "No team is named, so there is nobody to ask. `podium init` finds the models on this machine and writes "
@@ -268,7 +268,10 @@ class _Teams:
     @property
     def kinds(self) -> dict[str, WorkerKind]:
         """The worker kinds "podium" and "local"."""
-        return {"podium": WorkerKind(TeamWorkerSpec, self._build), "local": WorkerKind(LocalSpec, _local)}
+        return {
+            "podium": WorkerKind(TeamWorkerSpec, self._build),
+            "local": WorkerKind(LocalSpec, _build_local),
+        }
 
     def _build(self, spec: TeamWorkerSpec, context: BuildContext) -> Worker:
         owner = f"Worker {spec.name!r}"
@@ -289,22 +292,22 @@ class _Teams:
         }
         try:
             settings = read_tables(tables, (), owner, folder=context.folder, files=self._files)
-            pool = _opened(settings, _Teams(chain, self._files))
+            pool = _open_pool(settings, _Teams(chain, self._files))
         except ConfigError as error:
             raise ConfigError(f"{owner}: {error}", ("pool",)) from None
         try:
-            return _team(spec, settings, pool)
+            return _build_team(spec, settings, pool)
         except UsageError as error:
             raise ConfigError(f"{owner}: {error}", ("plan",)) from None
 
 
-def _local(spec: LocalSpec, context: BuildContext) -> Worker:
+def _build_local(spec: LocalSpec, context: BuildContext) -> Worker:
     from podium.conductor.local_worker import build_local  # noqa: PLC0415 - loads NumPy
 
     return build_local(spec, context)
 
 
-def _team(spec: TeamWorkerSpec, settings: TeamSettings, pool: Pool) -> TeamWorker:
+def _build_team(spec: TeamWorkerSpec, settings: TeamSettings, pool: Pool) -> TeamWorker:
     opened_planner = open_planner(settings, pool, seed=f"team/{spec.name}")
     runner, limits = opened_planner.make_runner(settings, pool), spec.limits
     budget = runner.budget.model_copy(

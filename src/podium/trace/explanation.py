@@ -64,15 +64,15 @@ class Explanation(FrozenModel):
 
 def explain_answer(trace: Trace) -> Explanation:
     """The explanation of one trace, as far as the trace has the figures."""
-    rated = _rated(trace.pool)
-    best = _best(trace, rated)
+    rated = _by_rating(trace.pool)
+    best = _best_worker(trace, rated)
     return Explanation(
         reason=_reason(trace),
         ratings=tuple(_rated_worker(profile) for profile in rated),
         cost_usd=trace.cost_usd,
         unpriced=trace.unpriced,
         single=best,
-        runner_up=_alone(trace, rated[1], "It has the second best rating.") if len(rated) > 1 else None,
+        runner_up=_single(trace, rated[1], "It has the second best rating.") if len(rated) > 1 else None,
     )
 
 
@@ -84,7 +84,7 @@ def _reason(trace: Trace) -> str | None:
     return None
 
 
-def _rated(pool: tuple[Profile, ...]) -> list[Profile]:
+def _by_rating(pool: tuple[Profile, ...]) -> list[Profile]:
     """The rated workers that are right at all, the most accurate first. Of equally accurate workers, the cheaper comes
     first."""
     keys = {
@@ -102,17 +102,17 @@ def _rated_worker(profile: Profile) -> RatedWorker:
     return RatedWorker(worker=profile.name, **profile.rating.model_dump())
 
 
-def _best(trace: Trace, rated: list[Profile]) -> SingleWorker | None:
+def _best_worker(trace: Trace, rated: list[Profile]) -> SingleWorker | None:
     if rated:
-        return _alone(trace, rated[0], "It has the best rating on questions like this one.")
+        return _single(trace, rated[0], "It has the best rating on questions like this one.")
     priced = [profile for profile in trace.pool if profile.price.output > 0]
     if not priced:
         return None
     dearest = max(priced, key=lambda profile: profile.price.output)
-    return _alone(trace, dearest, "No worker has a rating, so this is the one with the highest price.")
+    return _single(trace, dearest, "No worker has a rating, so this is the one with the highest price.")
 
 
-def _alone(trace: Trace, profile: Profile, choice: str) -> SingleWorker:
+def _single(trace: Trace, profile: Profile, choice: str) -> SingleWorker:
     """The dollars and the accuracy that the worker `profile` would have had alone."""
     cost = measured = accuracy = None
     if profile.price.input or profile.price.output:

@@ -55,7 +55,7 @@ class Reply:
     """Seconds that a cached or recorded answer once took, or 0 for a tool. None if the executor measures the
     seconds."""
     recorded: str | None = None
-    """The address of a recorded response, as recording#question/worker/sample. None if the reply is not from a
+    """The reference to a recorded response, as recording#question/worker/sample. None if the reply is not from a
     recording."""
     finish: str | None = None
     """Why the reply ended, in the words of `read_finish` of the chat workers. "length" means that max_tokens cut it
@@ -159,7 +159,7 @@ class Span(FrozenModel):
 
     @property
     def recorded(self) -> str | None:
-        """The address of the recorded response. None if the answer is not from a recording."""
+        """The reference to the recorded response. None if the answer is not from a recording."""
         return None if self.reply is None else self.reply.recorded
 
     @property

@@ -38,7 +38,7 @@ class _Job:
     """The tokenizer of transformers. None in GRPO if the codec needs no chat template."""
 
     @property
-    def trained(self) -> Path:
+    def trained_folder(self) -> Path:
         return self.folder / "trained"
 
     @property

@@ -55,7 +55,7 @@ async def collect_demonstrations(
     """
     source = settings.sft.examples
     if source == "random":
-        examples = _random(settings, session)
+        examples = _from_random(settings, session)
     elif source.endswith(".jsonl"):
         examples = _from_file(settings, session, Path(source))
     elif source.endswith(".sqlite"):
@@ -75,7 +75,7 @@ async def collect_demonstrations(
     return demonstrations
 
 
-async def _random(settings: TrainSettings, session: ScoringSession) -> AsyncIterator[Demonstration]:
+async def _from_random(settings: TrainSettings, session: ScoringSession) -> AsyncIterator[Demonstration]:
     """Random valid plans, which teach only the form: `sft.group` plans for each task in turn, over the pool of the
     task.
 
@@ -98,10 +98,10 @@ async def _random(settings: TrainSettings, session: ScoringSession) -> AsyncIter
             continue
         workflow = random_plan(random, pool, max_steps=settings.max_steps, access=prompt.access)
         takers = [pool[step.worker].name for step in workflow.steps]
-        named = prompt.pool == "described"
-        names = [profile.name for profile in pool] if named else []
+        described = prompt.pool == "described"
+        names = [profile.name for profile in pool] if described else []
         thought = random_thought(
-            random, takers if named else [f"model {step.worker}" for step in workflow.steps]
+            random, takers if described else [f"model {step.worker}" for step in workflow.steps]
         )
         yield Demonstration(messages, render(workflow, prompt.form, names=names, thought=thought))
 
@@ -120,7 +120,7 @@ async def _from_file(
                     f"{location}: the plan cannot be run: {getattr(plan, 'message', 'it is empty.')}"
                 )
             names = session.pool.names
-            request = _offering(session, f"sft/{settings.seed}/{number}", _workers([plan], names))
+            request = _draw_request(session, f"sft/{settings.seed}/{number}", _worker_names([plan], names))
             if request is None:
                 raise ConfigError(f"{location}: pool_sampling does not offer the plan's workers together.")
             messages = session.messages(Question(text=_text(row, "question", location)), request)
@@ -204,7 +204,7 @@ def _rounds(settings: TrainSettings, session: ScoringSession, trace: Trace) -> I
         if fits and not isinstance(plan, PlanError):
             yield Demonstration(session.messages(trace.question, request, earlier_rounds), completion)
         if round_.workflow is not None:
-            workflow = renumber_workers(round_.workflow, _numbers(names, shown_names))
+            workflow = renumber_workers(round_.workflow, _shown_numbers(names, shown_names))
             earlier_rounds = (*earlier_rounds, EarlierRound(workflow, round_.response or ""))
 
 
@@ -238,10 +238,10 @@ def _request(
     if names != session.pool.names and not draws:
         return None
     plans = [round_.workflow for round_ in trace.rounds if round_.workflow is not None]
-    return _offering(session, f"sft/{settings.seed}/{trace.id}", _workers(plans, names))
+    return _draw_request(session, f"sft/{settings.seed}/{trace.id}", _worker_names(plans, names))
 
 
-def _offering(session: ScoringSession, name: str, workers: Collection[str]) -> RolloutRequest | None:
+def _draw_request(session: ScoringSession, name: str, workers: Collection[str]) -> RolloutRequest | None:
     """A request whose pool has all of these workers. None if no pool of the first draws under this name has them."""
     requests = (RolloutRequest(task=name, group=f"draw {number}") for number in range(_MAX_POOL_DRAWS))
     return next(
@@ -249,7 +249,7 @@ def _offering(session: ScoringSession, name: str, workers: Collection[str]) -> R
     )
 
 
-def _workers(plans: Iterable[Workflow], names: Sequence[str]) -> set[str]:
+def _worker_names(plans: Iterable[Workflow], names: Sequence[str]) -> set[str]:
     """The names of the workers of some plans."""
     return {names[step.worker] for plan in plans for step in plan.steps}
 
@@ -262,9 +262,9 @@ def _as_shown(text: str, plan: Workflow | None, names: Sequence[str], shown_name
     """
     if plan is None or (text.strip() and tuple(names) == tuple(shown_names)):
         return text
-    return render(renumber_workers(plan, _numbers(names, shown_names)))
+    return render(renumber_workers(plan, _shown_numbers(names, shown_names)))
 
 
-def _numbers(names: Sequence[str], shown_names: Sequence[str]) -> dict[int, int]:
+def _shown_numbers(names: Sequence[str], shown_names: Sequence[str]) -> dict[int, int]:
     """For the number of each worker in `names`, the number of this worker in `shown_names`."""
     return {number: shown_names.index(name) for number, name in enumerate(names) if name in shown_names}

@@ -86,14 +86,14 @@ def maxrl_advantages(
     """
     advantages = []
     for rewards in groups:
-        values = [None if reward is None else _value(reward) for reward in rewards]
+        values = [None if reward is None else _maxrl_value(reward) for reward in rewards]
         mean, _ = _mean_and_deviation(values)
         scale = max(mean, WRONG_PLAN_VALUE)
         advantages.append(tuple(None if value is None else (value - mean) / scale for value in values))
     return advantages
 
 
-def _value(reward: float) -> float:
+def _maxrl_value(reward: float) -> float:
     return (
         WRONG_PLAN_VALUE * min(reward, WRONG_ANSWER_REWARD)
         + (1 - WRONG_PLAN_VALUE) * max(reward - WRONG_ANSWER_REWARD, 0.0)

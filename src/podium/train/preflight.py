@@ -50,7 +50,7 @@ class PreparedTraining:
     codec: PromptCodec
     tasks: Mapping[str, Task] = field(default_factory=dict)
     """The training questions by id. They are empty on a rank that does not call workers."""
-    evaluated: Mapping[str, Task] = field(default_factory=dict)
+    eval_tasks: Mapping[str, Task] = field(default_factory=dict)
     """The validation questions by id. They are empty on a rank that does not call workers, and if there are no
     evaluations."""
 
@@ -66,7 +66,7 @@ class Preflight:
     tokenizer: Any = None
     codec: PromptCodec | None = None
     tasks: Mapping[str, Task] = field(default_factory=dict)
-    evaluated: Mapping[str, Task] = field(default_factory=dict)
+    eval_tasks: Mapping[str, Task] = field(default_factory=dict)
     task_count: int = 0
     """The number of training questions, also if a scoring service has them."""
     longest_prompt: int = 0
@@ -88,7 +88,9 @@ class Preflight:
         assert self.pool is not None
         assert self.start is not None
         assert self.codec is not None
-        return PreparedTraining(self.pool, self.start, self.tokenizer, self.codec, self.tasks, self.evaluated)
+        return PreparedTraining(
+            self.pool, self.start, self.tokenizer, self.codec, self.tasks, self.eval_tasks
+        )
 
     def attempt(self, make: Callable[[], T]) -> T | None:
         """Call `make`, and return its result. If it raises a PodiumError, add that to the problems and return None."""
@@ -200,20 +202,20 @@ async def _check_questions(
     checks.task_count = len(checks.tasks)
     if settings.grpo.eval_every:
         size = settings.grpo.eval_questions
-        checks.evaluated = checks.attempt(lambda: open_validation_tasks(settings, pool, size)) or {}
+        checks.eval_tasks = checks.attempt(lambda: open_validation_tasks(settings, pool, size)) or {}
     session = checks.attempt(
-        lambda: ScoringSession(settings, checks.tasks, pool, Dispatcher(), evaluated=checks.evaluated)
+        lambda: ScoringSession(settings, checks.tasks, pool, Dispatcher(), eval_tasks=checks.eval_tasks)
     )
     if session is None or not checks.tasks:
         return
-    await _check_prompts(checks, settings, session, [*checks.tasks, *checks.evaluated])
+    await _check_prompts(checks, settings, session, [*checks.tasks, *checks.eval_tasks])
     checks.workers = estimate_workers(
         settings,
         pool,
         list(checks.tasks.values()),
-        plans=settings.plans_with(len(checks.evaluated)),
+        plans=settings.plans_with(len(checks.eval_tasks)),
         batch=settings.batch,
-        past=checks.attempt(_past) or {},
+        past=checks.attempt(_read_past_answers) or {},
     )
 
 
@@ -273,7 +275,7 @@ async def _prompt_tokens(scoring: ScoringBackend, task: str, codec: PromptCodec 
     return len(codec.encode(messages))
 
 
-def _past() -> Mapping[str, PastAnswers]:
+def _read_past_answers() -> Mapping[str, PastAnswers]:
     """The lengths of workers' earlier answers in the user's store of traces. There are none if there is no file."""
     store = Path(default_store())
     return past_answers(store) if store.is_file() else {}

@@ -42,7 +42,7 @@ class Progress:
         self._began = self._opened = time.monotonic()
         self._within_s: float | None = None
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._tell, name="podium-progress", daemon=True)
+        self._thread = threading.Thread(target=self._report, name="podium-progress", daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -97,7 +97,7 @@ class Progress:
         ]
         return ", ".join([self._phase] * bool(self._phase) + parts)
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         wait = self._first_s
         while not self._over.wait(wait):
             self.say(self.line())

@@ -19,12 +19,12 @@ class Ranks:
     index = 0
 
     @property
-    def first(self) -> bool:
+    def is_first(self) -> bool:
         """Whether this is the process that writes files and prints."""
         return self.index == 0
 
     @property
-    def listening(self) -> str:
+    def listen_address(self) -> str:
         """The address on which the first rank listens for the others."""
         return "127.0.0.1"
 
@@ -51,7 +51,7 @@ class Ranks:
         """
         made: T | None = None
         failure: Any = None
-        if self.first:
+        if self.is_first:
             try:
                 made = make()
             except PodiumError as error:

@@ -188,7 +188,7 @@ class RolloutCollector:
         error = None
         sampled_s = scored_s = 0.0
         try:
-            prompting = self._prompted(list(current.values()), earlier)
+            prompting = self._with_prompts(list(current.values()), earlier)
             current |= self._wait_for(asyncio.run_coroutine_threadsafe(prompting, self.loop))
             started = time.perf_counter()
             sampler.draw(
@@ -211,7 +211,7 @@ class RolloutCollector:
         whole = [current[sample.key] if sample.group.round == round_number else sample for sample in samples]
         return whole, sampled_s, scored_s
 
-    async def _prompted(
+    async def _with_prompts(
         self, current: Sequence[RolloutSample], earlier: Mapping[RolloutKey, RolloutSample]
     ) -> dict[RolloutKey, RolloutSample]:
         """The samples whose rollouts reach this round, with their encoded prompts."""

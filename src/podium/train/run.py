@@ -61,13 +61,13 @@ async def run_grpo(
     settings = resolve(settings)
     engine = open_engine(settings.engine)
     ranks = engine.open_ranks(settings)
-    tell = say if ranks.first else lambda line: None
+    tell = say if ranks.is_first else lambda line: None
     async with (
         preflight(
             settings,
             folder,
             ranks=ranks.size,
-            calls_workers=ranks.first,
+            calls_workers=ranks.is_first,
             run_budget_usd=run_budget_usd,
             on_warning=tell,
         ) as checks,
@@ -75,7 +75,7 @@ async def run_grpo(
     ):
         ranks.run_on_first(checks.require)
         prepared = checks.require()
-        local = ranks.first and settings.scoring_url is None  # A scoring service has its own questions.
+        local = ranks.is_first and settings.scoring_url is None  # A scoring service has its own questions.
         run = ranks.run_on_first(
             lambda: opened.enter_context(
                 hold_training_folder(
@@ -91,12 +91,14 @@ async def run_grpo(
         async with open_scoring(
             settings, prepared, dispatcher=dispatcher, folder=folder, ranks=ranks
         ) as scored:
-            with Progress(tell, noun="plans", total=settings.plans_with(len(prepared.evaluated))) as progress:
+            with Progress(
+                tell, noun="plans", total=settings.plans_with(len(prepared.eval_tasks))
+            ) as progress:
                 progress.phase("loading the model")
                 recorder = Recorder(settings, run=run, progress=progress, on_metrics=on_metrics)
                 job = make_job(settings, folder, prepared, scored, ranks=ranks, recorder=recorder)
                 await run_in_thread(engine, job)
-        if ranks.first:
+        if ranks.is_first:
             write_policy(folder, settings, prepared.start, prepared.pool)
         tell(f"The trained policy is in {folder / 'policy'}")
         return folder / "policy"
@@ -109,7 +111,7 @@ class ScoredTasks:
     scoring: ScoringBackend
     tasks: Sequence[str]
     """Ids of the training questions."""
-    evaluated: Sequence[str] = ()
+    eval_tasks: Sequence[str] = ()
     """Ids of the validation questions that the policy is evaluated on."""
 
 
@@ -138,9 +140,9 @@ def make_job(
         gate=None if settings.grpo.gate == GateSettings() else gate,
     )
     evaluation = None
-    if scored.evaluated:
+    if scored.eval_tasks:
         batch_size = settings.batch // ranks.size // settings.rounds
-        evaluation = PolicyEvaluation(scored.evaluated, rollouts, seed=settings.seed, batch_size=batch_size)
+        evaluation = PolicyEvaluation(scored.eval_tasks, rollouts, seed=settings.seed, batch_size=batch_size)
     return TrainingJob(
         settings,
         folder,
@@ -174,9 +176,9 @@ async def open_scoring(
     if settings.scoring_url is not None:
         async with open_client(settings) as client:
             yield ScoredTasks(client, await client.task_ids())
-    elif ranks.first:
+    elif ranks.is_first:
         assert dispatcher is not None
-        tasks, evaluated = list(prepared.tasks), list(prepared.evaluated)
+        tasks, eval_tasks = list(prepared.tasks), list(prepared.eval_tasks)
         async with AsyncExitStack() as opened:
             invitation: object = None
             try:
@@ -186,30 +188,30 @@ async def open_scoring(
                     prepared.tasks,
                     prepared.pool,
                     dispatcher,
-                    evaluated=prepared.evaluated,
+                    eval_tasks=prepared.eval_tasks,
                     seeds=IterationSeeds(schedule(settings, tasks), settings.seed),
-                    keep=store.add,
+                    on_trace=store.add,
                 )
                 if ranks.size > 1:
                     key = secrets.token_urlsafe()
                     url = await opened.enter_async_context(
-                        serve_session(session, host=ranks.listening, key=key, flush=store.flush)
+                        serve_session(session, host=ranks.listen_address, key=key, flush=store.flush)
                     )
-                    invitation = ranks.reachable(url), key, tasks, evaluated
+                    invitation = ranks.reachable(url), key, tasks, eval_tasks
             except PodiumError as error:
                 invitation = error
                 raise
             finally:
                 ranks.broadcast(invitation)
-            yield ScoredTasks(session, tasks, evaluated)
+            yield ScoredTasks(session, tasks, eval_tasks)
     else:
         invitation = ranks.broadcast(None)
         if isinstance(invitation, PodiumError):
             raise invitation
         assert isinstance(invitation, tuple)
-        url, key, tasks, evaluated = invitation
+        url, key, tasks, eval_tasks = invitation
         async with Client(url, key=key, settings=settings) as client:
-            yield ScoredTasks(client, tasks, evaluated)
+            yield ScoredTasks(client, tasks, eval_tasks)
 
 
 async def run_in_thread(engine: TrainingEngine[TrainingJob], job: TrainingJob) -> None:

@@ -191,7 +191,7 @@ class TrainSettings(ScoringSettings):
     """The environment variable that holds that service's key."""
 
     @model_validator(mode="after")
-    def _agree(self) -> Self:
+    def _check_together(self) -> Self:
         if self.grpo.group % self.rounds or self.grpo.group // self.rounds < 2:
             raise ValueError(
                 f"grpo.group = {self.grpo.group} cannot be shared out over {self.rounds} rounds with at least 2 "

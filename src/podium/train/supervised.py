@@ -55,7 +55,7 @@ def run_sft(
     for refusal in (*unequal_levels(settings), *engine.find_problems(settings, None, ranks.size)):
         raise refusal  # Refuse the run before anything is fetched.
     with ExitStack() as opened:
-        progress = Progress(say if ranks.first else lambda line: None, noun="examples")
+        progress = Progress(say if ranks.is_first else lambda line: None, noun="examples")
         opened.enter_context(progress)
         progress.phase("opening the model")
         start = find_start(settings)
@@ -83,10 +83,10 @@ def run_sft(
         progress.total = round(settings.sft.epochs * len(encoded))
         progress.phase("loading the model")
         engine.train(SupervisedJob(settings, folder, start, tokenizer, encoded, run, progress))
-        if ranks.first:
+        if ranks.is_first:
             write_policy(folder, settings, start, pool)
         ranks.wait()
-    if ranks.first:
+    if ranks.is_first:
         say(f"The trained policy is in {folder / 'policy'}")
     return folder / "policy"
 

@@ -63,11 +63,11 @@ def _check_or_store_template(folder: Path, settings: TrainSettings, *, begun: bo
     template = read_chat_template(settings)
     if template is None:
         return
-    kept = folder / CHAT_TEMPLATE
-    if not begun or not kept.is_file():
-        replace_file(kept, template.encode())
-    elif kept.read_bytes() != template.encode():
+    file = folder / CHAT_TEMPLATE
+    if not begun or not file.is_file():
+        replace_file(file, template.encode())
+    elif file.read_bytes() != template.encode():
         raise RunMismatchError(
-            f"{folder} was trained with another text of {settings.chat_template}, which {kept} has. Choose a new "
+            f"{folder} was trained with another text of {settings.chat_template}, which {file} has. Choose a new "
             "folder, or restore the template."
         )

@@ -82,8 +82,8 @@ async def time_limit(seconds: float, grace_s: float = 0.0) -> AsyncIterator[None
         async with limit:
             yield
     except TimeoutError as error:
-        said = f"It raised {type(error).__name__}: {error}".rstrip(": .")
-        reason = f"No answer within {seconds:g} s" if limit.expired() else said
+        failure = f"It raised {type(error).__name__}: {error}".rstrip(": .")
+        reason = f"No answer within {seconds:g} s" if limit.expired() else failure
         raise WorkerError(f"{reason}.", kind="timeout", retryable=True) from None
 
 

@@ -107,7 +107,7 @@ class UnreadyWorker(Worker):
         raise WorkerError(self.reason, kind="unready")
 
 
-def _openai(spec: OpenAISpec, context: BuildContext) -> Worker:
+def _build_openai(spec: OpenAISpec, context: BuildContext) -> Worker:
     from podium.workers.chat.client import ChatClient  # noqa: PLC0415
     from podium.workers.openai import OpenAIWorker  # noqa: PLC0415
 
@@ -133,13 +133,13 @@ def _openai(spec: OpenAISpec, context: BuildContext) -> Worker:
     return OpenAIWorker(spec, client, spec.model)
 
 
-def _gguf(spec: GgufSpec, context: BuildContext) -> Worker:
+def _build_gguf(spec: GgufSpec, context: BuildContext) -> Worker:
     from podium.workers.gguf import build_gguf  # noqa: PLC0415
 
     return build_gguf(spec, context.folder, context.gguf_servers, context.connections)
 
 
-def _litellm(spec: LiteLLMSpec, context: BuildContext) -> Worker:
+def _build_litellm(spec: LiteLLMSpec, context: BuildContext) -> Worker:
     from podium.workers.litellm import LiteLLMWorker, check_installed  # noqa: PLC0415
 
     secrets = context.connections.secrets
@@ -154,23 +154,23 @@ def _litellm(spec: LiteLLMSpec, context: BuildContext) -> Worker:
     return LiteLLMWorker(spec, secrets, key)
 
 
-def _command(spec: CommandSpec, context: BuildContext) -> Worker:
+def _build_command(spec: CommandSpec, context: BuildContext) -> Worker:
     from podium.workers.command import CommandWorker  # noqa: PLC0415
 
     owner = f"Worker {spec.name!r}"
     folder = (context.folder / spec.folder).absolute()
     if not folder.is_dir():
         raise ConfigError(f"{owner}: {folder} is not a folder; correct `folder`.", ("folder",))
-    named = _read_env(spec.env, owner)
-    for value in named.values():
+    environment = _read_env(spec.env, owner)
+    for value in environment.values():
         context.connections.secrets.add(value)
     try:
-        return CommandWorker(spec, folder, named, context.connections.secrets.scrub)
+        return CommandWorker(spec, folder, environment, context.connections.secrets.scrub)
     except ConfigError as error:
         raise ConfigError(f"{owner}: {error}", ("command",)) from None
 
 
-def _function(spec: FunctionSpec, context: BuildContext) -> Worker:
+def _build_function(spec: FunctionSpec, context: BuildContext) -> Worker:
     from podium.workers.function import FunctionWorker, find_function, function_digest  # noqa: PLC0415
 
     owner = f"Worker {spec.name!r}"
@@ -213,7 +213,7 @@ def _read_env(names: Iterable[str], owner: str) -> dict[str, str]:
     return {name: os.environ[name] for name in names}
 
 
-def _replay(spec: ReplaySpec, context: BuildContext) -> Worker:
+def _build_replay(spec: ReplaySpec, context: BuildContext) -> Worker:
     from podium.workers.replay import ReplayWorker  # noqa: PLC0415
 
     return ReplayWorker(
@@ -227,13 +227,13 @@ def _replay(spec: ReplaySpec, context: BuildContext) -> Worker:
     )
 
 
-def _calculator(spec: CalculatorSpec, _: BuildContext) -> Worker:
+def _build_calculator(spec: CalculatorSpec, _: BuildContext) -> Worker:
     from podium.workers.calculator import DESCRIPTION, CalculatorWorker  # noqa: PLC0415
 
     return CalculatorWorker(profile=spec.to_profile(DESCRIPTION), limits=spec.limits, fallback=spec.fallback)
 
 
-def _code(spec: CodeSpec, _: BuildContext) -> Worker:
+def _build_code(spec: CodeSpec, _: BuildContext) -> Worker:
     from podium.workers.code import DESCRIPTION, CodeWorker  # noqa: PLC0415
 
     return CodeWorker(
@@ -246,7 +246,7 @@ def _code(spec: CodeSpec, _: BuildContext) -> Worker:
     )
 
 
-def _scripted(spec: ScriptedSpec, _: BuildContext) -> Worker:
+def _build_scripted(spec: ScriptedSpec, _: BuildContext) -> Worker:
     def reply(written: str | ScriptedFailure) -> str | WorkerError:
         if isinstance(written, str):
             return written
@@ -269,22 +269,22 @@ def _scripted(spec: ScriptedSpec, _: BuildContext) -> Worker:
     )
 
 
-def _vote(spec: VoteSpec, _: BuildContext) -> Worker:
+def _build_vote(spec: VoteSpec, _: BuildContext) -> Worker:
     return VoteWorker(profile=spec.to_profile(DESCRIPTION), limits=spec.limits, fallback=spec.fallback)
 
 
 BUILT_IN: Mapping[str, WorkerKind] = MappingProxyType(
     {
-        "openai": WorkerKind(OpenAISpec, _openai),
-        "gguf": WorkerKind(GgufSpec, _gguf),
-        "litellm": WorkerKind(LiteLLMSpec, _litellm),
-        "command": WorkerKind(CommandSpec, _command),
-        "python": WorkerKind(FunctionSpec, _function),
-        "scripted": WorkerKind(ScriptedSpec, _scripted),
-        "replay": WorkerKind(ReplaySpec, _replay),
-        "vote": WorkerKind(VoteSpec, _vote),
-        "calculator": WorkerKind(CalculatorSpec, _calculator),
-        "code": WorkerKind(CodeSpec, _code),
+        "openai": WorkerKind(OpenAISpec, _build_openai),
+        "gguf": WorkerKind(GgufSpec, _build_gguf),
+        "litellm": WorkerKind(LiteLLMSpec, _build_litellm),
+        "command": WorkerKind(CommandSpec, _build_command),
+        "python": WorkerKind(FunctionSpec, _build_function),
+        "scripted": WorkerKind(ScriptedSpec, _build_scripted),
+        "replay": WorkerKind(ReplaySpec, _build_replay),
+        "vote": WorkerKind(VoteSpec, _build_vote),
+        "calculator": WorkerKind(CalculatorSpec, _build_calculator),
+        "code": WorkerKind(CodeSpec, _build_code),
     }
 )
 """The kinds that come with Podium. `podium.team.team_file` adds teams ("podium") and local models ("local")."""

@@ -68,11 +68,11 @@ class CalculatorWorker(Worker):
         subtask, *others = tool.searched_texts(request)
         for text in (subtask, *(final_answer(other) or "" for other in others)):
             if texts := list(islice(find_expressions(text), _MAX_EXPRESSIONS)):
-                return tool.free_reply(_computed(texts, requested_rounding(text)))
+                return tool.free_reply(_compute_all(texts, requested_rounding(text)))
         return tool.no_input_reply(request, NO_EXPRESSION)
 
 
-def _computed(texts: list[str], rounding: AnswerRounding) -> str:
+def _compute_all(texts: list[str], rounding: AnswerRounding) -> str:
     lines: list[str] = []
     faults: list[str] = []
     answer: str | None = None
@@ -82,14 +82,14 @@ def _computed(texts: list[str], rounding: AnswerRounding) -> str:
         except ValueError as fault:
             faults.append(f"{expression} has no value here, for {fault}")
         else:
-            answer = _written(value, expression, rounding)
+            answer = _write_value(value, expression, rounding)
             lines.append(f"{expression} = {answer}")
     if answer is None:
         return tool.no_result("; ".join(faults))
     return "\n".join([*lines, *(f"{fault}." for fault in faults), tool.as_final_answer(answer)])
 
 
-def _written(value: Fraction, expression: str, rounding: AnswerRounding) -> str:
+def _write_value(value: Fraction, expression: str, rounding: AnswerRounding) -> str:
     """The value, rounded as the text requests. It is hexadecimal if the expression is."""
     if "0x" in expression.lower() and value.denominator == 1:
         return hex(value.numerator)
@@ -127,15 +127,15 @@ class AnswerRounding:
 
 def requested_rounding(text: str) -> AnswerRounding:
     """The rounding that a text asks for. If it asks for several of one sort, the last counts."""
-    figures = _last(_FIGURES_ASKED, text)
+    figures = _last_number(_FIGURES_ASKED, text)
     return AnswerRounding(
         None if figures is None else max(1, figures),
-        _last(_DECIMALS_ASKED, text),
+        _last_number(_DECIMALS_ASKED, text),
         _SCIENTIFIC.search(text) is not None,
     )
 
 
-def _last(pattern: re.Pattern[str], text: str) -> int | None:
+def _last_number(pattern: re.Pattern[str], text: str) -> int | None:
     figures = pattern.findall(text)
     if not figures:
         return None

@@ -82,25 +82,25 @@ class CodeWorker(Worker):
                 await pool.checked_isolation(allow_weak=self._allow_weak)
                 return tool.no_input_reply(request, NO_PROGRAM)
             async with pool.acquire(allow_weak=self._allow_weak) as (sandbox,):
-                ended = await sandbox.run(program, _shown(request), self._allowance, report_error=True)
+                ended = await sandbox.run(program, _stdin_text(request), self._allowance, report_error=True)
         except ConfigError as error:
             raise WorkerError(str(error), kind="unready") from None
         except GraderError as error:
             raise WorkerError(str(error), kind="status") from None
-        text = self._text(ended)
-        most = _CHARS_PER_TOKEN * min(
+        text = self._reply_text(ended)
+        max_chars = _CHARS_PER_TOKEN * min(
             self.limits.max_tokens, request.options.max_tokens or self.limits.max_tokens
         )
-        if len(text) <= most:
+        if len(text) <= max_chars:
             return Reply(text, Usage())
-        left = len(text) - most
-        return Reply(f"{text[:most]}\n[{left} more characters are cut off]", Usage(), finish="length")
+        left = len(text) - max_chars
+        return Reply(f"{text[:max_chars]}\n[{left} more characters are cut off]", Usage(), finish="length")
 
     async def close(self) -> None:
         """End the sandboxes of the running event loop."""
         await self._pools.close()
 
-    def _text(self, ended: ProgramExit) -> str:
+    def _reply_text(self, ended: ProgramExit) -> str:
         printed = ended.output.decode(errors="replace")
         if ended.reason == "done":
             return (
@@ -110,11 +110,11 @@ class CodeWorker(Worker):
         if mark:
             reason, printed = f"the program failed with {raised.strip().rstrip('.')}", before
         else:
-            reason = self._reason(ended.reason)
+            reason = self._reason_text(ended.reason)
         more = f"\nBefore that it printed:\n{printed.strip()}" if printed.strip() else ""
         return f"{tool.no_result(reason)}{more}"
 
-    def _reason(self, reason: str) -> str:
+    def _reason_text(self, reason: str) -> str:
         seconds, bytes_ = self._allowance.cpu_s, self._allowance.memory_bytes
         return {
             "time": f"the program had not ended after {seconds:g} s of processor time, or {_WALL_TIME_FACTOR} times as "
@@ -132,7 +132,7 @@ def program_in(text: str) -> str | None:
     return last_program(text) or (text if is_program(text) else None)
 
 
-def _shown(request: Request) -> str:
+def _stdin_text(request: Request) -> str:
     """The program's standard input: the responses that the tool sees, in order, each with its final answer."""
     responses = tool.responses(request.view)
     return json.dumps([{"response": text, "answer": final_answer(text)} for text in responses])

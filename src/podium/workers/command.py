@@ -98,7 +98,7 @@ class CommandWorker(Worker):
             raise self._error(f"wrote more than {_MAX_OUTPUT_BYTES // 2**20} MiB", "protocol")
         if ended.status:
             raise self._error(
-                f"{_ending(ended.status)}: {self._errors(ended)}",
+                f"{_exit_text(ended.status)}: {self._last_error_lines(ended)}",
                 "status",
                 retryable=ended.status == _EX_TEMPFAIL,
             )
@@ -117,7 +117,7 @@ class CommandWorker(Worker):
             form = ' of the form {"text": "..."}' if self._output == "json" else ""
             raise self._error(f"wrote no answer{form} ({error})", "protocol") from None
 
-    def _errors(self, ended: CompletedProgram) -> str:
+    def _last_error_lines(self, ended: CompletedProgram) -> str:
         """The last lines of the standard error. Secrets are removed before the text is cut, since half a key is a
         secret too."""
         text = self._scrub(ended.errors.decode("utf-8", "replace"))
@@ -168,7 +168,7 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _ending(status: int) -> str:
+def _exit_text(status: int) -> str:
     if status > 0:
         return f"ended with the status {status}"
     try:

@@ -243,12 +243,12 @@ def accepted_keywords(function: Function) -> tuple[str, ...]:
     except (ValueError, TypeError):
         return ()  # Some functions written in C have no signature.
     kinds = {name: parameter.kind for name, parameter in signature.parameters.items()}
-    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    keyword_kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     first = next(iter(kinds), None)
     keywords = tuple(
         name
         for name in _KEYWORDS
-        if (kinds.get(name) in named and name != first)
+        if (kinds.get(name) in keyword_kinds and name != first)
         or (name != "receipt" and inspect.Parameter.VAR_KEYWORD in kinds.values())
     )
     try:

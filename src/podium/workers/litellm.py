@@ -88,10 +88,10 @@ class LiteLLMWorker(Worker):
         library = await asyncio.to_thread(_library)
         _users().add(self)
         messages, options = self._system + request.messages, request.options
-        read, context_tokens = sent_tokens(messages, options), self.profile.context_tokens
-        if reason := too_long(read, context_tokens):
+        message_tokens, context_tokens = sent_tokens(messages, options), self.profile.context_tokens
+        if reason := too_long(message_tokens, context_tokens):
             raise self._failures.error(reason, "context")
-        given = {
+        optional = {
             "temperature": self._spec.temperature,
             "api_key": None if self._key is None else self._key.get_secret_value(),
             "api_base": self._spec.base_url,
@@ -104,7 +104,7 @@ class LiteLLMWorker(Worker):
             "max_retries": 0,
             "caching": False,
             "no-log": True,
-            **{name: value for name, value in given.items() if value is not None},
+            **{name: value for name, value in optional.items() if value is not None},
             **self._spec.extra,
             **options.model_dump(mode="json", include=set(_OPTIONS), exclude_defaults=True),
         }
@@ -115,7 +115,7 @@ class LiteLLMWorker(Worker):
                 | {"messages": [{"role": message.role, "content": message.content} for message in folded]}
             ),
             self._adaptation,
-            read=read,
+            message_tokens=message_tokens,
             context_tokens=context_tokens,
         )
         while True:
@@ -195,8 +195,8 @@ class LiteLLMWorker(Worker):
             return self._failures.error(limit, "timeout", retryable=True)
         if isinstance(error, names.ContentPolicyViolationError):
             return self._failures.error(f"it refused: {shown}", "refused")
-        if (beneath := _beneath(error)) is not None:
-            what, kind, retryable = beneath
+        if (underlying := _underlying_error(error)) is not None:
+            what, kind, retryable = underlying
             return self._failures.error(f"{what}: {shown}", kind, retryable=retryable)
         if status is None:
             return self._failures.error(shown, "protocol")
@@ -236,7 +236,7 @@ def _library() -> Any:
     return litellm
 
 
-def _beneath(error: Exception) -> tuple[str, WorkerErrorKind, bool] | None:
+def _underlying_error(error: Exception) -> tuple[str, WorkerErrorKind, bool] | None:
     """The message and kind of the connection error or garbled reply behind a status 500 of the library, and whether it
     is retryable. None if there is no such error."""
     from openai import APIConnectionError  # noqa: PLC0415 - litellm depends on it

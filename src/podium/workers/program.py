@@ -87,7 +87,7 @@ class Program:
                     tasks.create_task(_read(stdout, lambda part: self._take(part, most))),
                     tasks.create_task(_read(stderr, self._take_error)),
                 )
-                await _end_of(self._popen)
+                await _wait_for_end(self._popen)
                 for stream in streams:
                     stream.cancel()
             self._kill()
@@ -124,7 +124,7 @@ class Program:
                 os.killpg(self._popen.pid, signal.SIGKILL)
 
 
-async def _end_of(popen: subprocess.Popen[bytes]) -> None:
+async def _wait_for_end(popen: subprocess.Popen[bytes]) -> None:
     """Wait until the group's leader has ended. If the system has pidfds, the leader is not reaped."""
     try:
         watch = os.pidfd_open(popen.pid)

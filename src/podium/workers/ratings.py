@@ -40,10 +40,10 @@ class WordWeights(Settings):
     def gain(self, worker: str, question: str) -> float:
         """The accuracy that the question's words add for the worker. 0 for a worker that the model does not know."""
         weights = self.weights.get(worker, {})
-        return sum(value * weights.get(word, 0.0) for word, value in self._vector(question).items())
+        return sum(value * weights.get(word, 0.0) for word, value in self._cached_vector(question).items())
 
     @cached_property
-    def _vector(self) -> Callable[[str], Mapping[str, float]]:
+    def _cached_vector(self) -> Callable[[str], Mapping[str, float]]:
         """`_tfidf` with a cache, since a question's vector is needed once for each worker."""
         return lru_cache(maxsize=4096)(self._tfidf)
 
@@ -115,7 +115,7 @@ class Ratings(Settings):
     def cluster_of(self, question: str) -> str:
         """The cluster whose words have the most weight in the question. It is empty if the question has none of the
         words."""
-        return self._found(question)
+        return self._cached_cluster(question)
 
     def rated(self, profile: Profile, question: str) -> Profile:
         """The profile with the worker's rating for this question. A worker that was not measured keeps its profile."""
@@ -154,11 +154,11 @@ class Ratings(Settings):
         return numbers
 
     @cached_property
-    def _found(self) -> Callable[[str], str]:
-        """`_find` with a cache, since `_find` is slow and is called several times for each question."""
-        return lru_cache(maxsize=4096)(self._find)
+    def _cached_cluster(self) -> Callable[[str], str]:
+        """`_find_cluster` with a cache, since `_find_cluster` is slow and is called several times for each question."""
+        return lru_cache(maxsize=4096)(self._find_cluster)
 
-    def _find(self, question: str) -> str:
+    def _find_cluster(self, question: str) -> str:
         scores: dict[str, float] = defaultdict(float)
         for word, count in Counter(WORD.findall(question.lower())).items():
             for kind, weight in self._by_word.get(word, ()):

@@ -98,14 +98,14 @@ class ReplayWorker(Worker):
             WorkerError: of kind "unrecorded" if the recording has no response to the question, or none to what the step
                 shows.
         """
-        recorded = self._question(request)
+        recorded = self._find_question(request)
         responses: tuple[RecordedResponse, ...] = ()
         # A further sample begins with the next response, unless the seed draws which response is first.
         seen, number = None, request.earlier_calls + (0 if self._random else request.sample)
         if recorded is not None and self.recording.conditioned:
             # When the recording was made, a worker was asked again only if it got the same messages again.
             number = request.earlier_duplicates
-            seen, responses = self._conditioned(request.view, recorded)
+            seen, responses = self._context_and_responses(request.view, recorded)
         elif recorded is not None:
             responses = self.responses(recorded.text)
         if not responses or recorded is None:
@@ -129,7 +129,7 @@ class ReplayWorker(Worker):
             reasoning=split_thoughts(response.text)[0],
         )
 
-    def _conditioned(
+    def _context_and_responses(
         self, view: WorkerView, recorded: RecordedQuestion
     ) -> tuple[ShownContext | None, tuple[RecordedResponse, ...]]:
         """The step's context besides the question, and the responses to it. The context is None for a bare question."""
@@ -138,7 +138,7 @@ class ReplayWorker(Worker):
             return None, self.responses(recorded.text)
         return seen, self.recording.conditioned_responses(recorded.text, self._worker, seen)
 
-    def _question(self, request: Request) -> RecordedQuestion | None:
+    def _find_question(self, request: Request) -> RecordedQuestion | None:
         """Find the recorded question: the last user message, else the question in it, else the question in that, and so
         on.
 

@@ -55,7 +55,7 @@ class ScriptedWorker(Worker):
     async def answer(self, request: Request) -> Reply:
         """The next reply of the script, after the delay."""
         self.requests.append(request)
-        reply = self._next(request)
+        reply = self._next_reply(request)
         if self._delay > 0:
             await asyncio.sleep(self._delay)
         if isinstance(reply, WorkerError):
@@ -70,7 +70,7 @@ class ScriptedWorker(Worker):
         sent = sum(estimate_tokens(message.content) for message in request.messages)
         return Reply(reply, Usage(input_tokens=sent, output_tokens=estimate_tokens(reply), estimated=True))
 
-    def _next(self, request: Request) -> str | WorkerError:
+    def _next_reply(self, request: Request) -> str | WorkerError:
         if isinstance(self._replies, Mapping):
             subtask, question = request.view.subtask, request.view.question
             for part, reply in self._replies.items():

@@ -114,8 +114,8 @@ class VoteWorker(Worker):
         written = _winner(forms, shown) or ""
         structured = request.options.response_format is not None
         counted = VoteCount(agreeing=votes.count(winner), of=len(votes) - votes.count(None))
-        said = written if structured else announce(written, counted.agreeing, counted.of)
-        return replace(tool.free_reply(said), votes=counted)
+        text = written if structured else announce(written, counted.agreeing, counted.of)
+        return replace(tool.free_reply(text), votes=counted)
 
 
 def announce(answer: str, agreeing: int, of: int) -> str:
@@ -134,6 +134,6 @@ def _winner(votes: Iterable[str | None], weights: Iterable[float]) -> str | None
 
 def _weights(subtask: str, count: int) -> Sequence[float]:
     """The weights that the subtask names. If it does not name one for each response, each weight is 1."""
-    named = _WEIGHTS.search(subtask)
-    weights = [float(weight) for weight in named[1].split(", ")] if named else []
+    match = _WEIGHTS.search(subtask)
+    weights = [float(weight) for weight in match[1].split(", ")] if match else []
     return weights if len(weights) == count else [1.0] * count

@@ -54,7 +54,7 @@ def check(
     violation = first_violation(
         workflow, workers=workers, max_steps=max_steps, later_round=later_round, access=access
     )
-    violation = violation or _untidy(workflow)
+    violation = violation or _untidy_access(workflow)
     return PlanError(violation.kind, violation.message) if violation else None
 
 
@@ -155,7 +155,7 @@ def _access(access: Access, step: int, steps: int, later_round: bool) -> Violati
     return None
 
 
-def _untidy(workflow: Workflow) -> Violation | None:
+def _untidy_access(workflow: Workflow) -> Violation | None:
     for position, step in enumerate(workflow.steps):
         if step.access != canonical(step.access):
             message = f"Expected {canonical(step.access)} for step {position}, found {step.access}"

@@ -90,7 +90,7 @@ def read_object(text: str, at: int, name: str) -> tuple[Item | ParseFault, int]:
 
 
 def _read(text: str, at: int, name: str, tokens: re.Pattern[str]) -> tuple[Item | ParseFault, int]:
-    outermost = _opened(text, at)
+    outermost = _empty_item(text, at)
     reader, position = _Reader(text, name, outermost), at + 1
     while token := tokens.match(text, position):
         kind, position = token.lastgroup or "", token.end()
@@ -118,7 +118,7 @@ class _Reader:
         """Take one token of `kind`. Returns a fault if the token must not be here."""
         if self._expects == "colon":
             self._expects = "item"
-            return None if kind == "colon" else self._misplaced(at, "':' after a key")
+            return None if kind == "colon" else self._misplaced_mark(at, "':' after a key")
         if kind.startswith("close"):
             return self._close(written, at)
         if self._expects == "comma":
@@ -129,7 +129,7 @@ class _Reader:
         if self._expects == "key":
             self._key, self._expects = _item(kind, written, at), "colon"
             is_key = kind in ("string", "string3", "word")
-            return None if is_key else self._misplaced(at, "a key in quotation marks")
+            return None if is_key else self._misplaced_mark(at, "a key in quotation marks")
         return self._take_item(kind, written, at)
 
     def _take_item(self, kind: str, written: str, at: int) -> ParseFault | None:
@@ -137,7 +137,7 @@ class _Reader:
         if opens and len(self.open) == MAX_NESTING:
             expected = f"Expected brackets at most {MAX_NESTING} deep in {self._name}"
             return ParseFault("too_deep", f"{expected}, found another '{written}'.", at)
-        self._last = _opened(self._text, at) if opens else _item(kind, written, at)
+        self._last = _empty_item(self._text, at) if opens else _item(kind, written, at)
         around = self.open[-1].value
         if isinstance(around, dict) and self._key is not None:
             around[str(self._key.value)], self._key = self._last, None
@@ -151,7 +151,7 @@ class _Reader:
     def _close(self, written: str, at: int) -> ParseFault | None:
         closing = self._closing
         if written != closing or self._key is not None:
-            return self._misplaced(at, "a value after the key" if self._key else f"'{closing}'")
+            return self._misplaced_mark(at, "a value after the key" if self._key else f"'{closing}'")
         self._last, self._expects = self.open.pop(), "comma"
         return None
 
@@ -164,12 +164,12 @@ class _Reader:
     def _closing(self) -> str:
         return _CLOSING[self._text[self.open[-1].at]]
 
-    def _found(self, at: int) -> str:
+    def _quote_at(self, at: int) -> str:
         stretch = _STRETCH.match(self._text, at)
         return quote_fragment(stretch[0] if stretch else self._text[at])
 
-    def _misplaced(self, at: int, expected: str) -> ParseFault:
-        message = f"Expected {expected} in {self._name}, found {self._found(at)}."
+    def _misplaced_mark(self, at: int, expected: str) -> ParseFault:
+        message = f"Expected {expected} in {self._name}, found {self._quote_at(at)}."
         return ParseFault("misplaced_mark", message, at)
 
     def _missing_comma(self, at: int) -> ParseFault:
@@ -177,7 +177,7 @@ class _Reader:
         if before.bare:
             word = quote_fragment(str(before.value))
             message = (
-                f"Expected {either} after {word} in {self._name}, found {self._found(at)}: "
+                f"Expected {either} after {word} in {self._name}, found {self._quote_at(at)}: "
                 "put text in quotation marks."
             )
             return ParseFault("unquoted_text", message, before.at)
@@ -186,7 +186,7 @@ class _Reader:
             way_out = ": put a comma between two texts"
         elif isinstance(before.value, str):
             way_out = r""": write \" for a quotation mark inside a text"""
-        message = f"Expected {either} after an entry of {self._name}, found {self._found(at)}{way_out}."
+        message = f"Expected {either} after an entry of {self._name}, found {self._quote_at(at)}{way_out}."
         return ParseFault("missing_comma", message, at)
 
     def unclosed(self, position: int) -> ParseFault:
@@ -205,7 +205,7 @@ class _Reader:
         return ParseFault("unclosed_text", message, start)
 
 
-def _opened(text: str, at: int) -> Item:
+def _empty_item(text: str, at: int) -> Item:
     return Item([] if text[at] == "[" else {}, at)
 
 

@@ -82,7 +82,7 @@ class _Rules:
 
     def worker(self, item: Item, step: int) -> int | ParseFault:
         """The number of the worker that `item` names or numbers."""
-        number = self._named(item.value) if isinstance(item.value, str) else None
+        number = self._number_of_name(item.value) if isinstance(item.value, str) else None
         number = _number(item) if number is None else number
         if number is not None:
             return number
@@ -93,7 +93,7 @@ class _Rules:
             expected, kind = f"a worker of the pool ({showable(known)})", "unknown_worker"
         return ParseFault(kind, f"Expected {expected} for step {step}, found {item_text(item)}.", item.at)
 
-    def _named(self, written: str) -> int | None:
+    def _number_of_name(self, written: str) -> int | None:
         name = written.strip()
         if name in self.names:
             return self.names.index(name)
@@ -112,7 +112,7 @@ def _of_lists(lists: dict[str, Item], rules: _Rules) -> Workflow | Acceptance | 
     ids, subtasks = _unwrapped(lists["model_id"]), _unwrapped(lists["subtasks"])
     entries = _unwrapped_entries(lists["access_list"], len(subtasks))
     if not len(ids) == len(subtasks) == len(entries):
-        return _unequal(lists, len(ids), len(subtasks), len(entries))
+        return _unequal_lists(lists, len(ids), len(subtasks), len(entries))
     if not ids and rules.later_round:
         return Acceptance()
     return _workflow(StepColumns(ids, subtasks, entries), replace(rules, names=()))
@@ -153,7 +153,7 @@ def _step(position: int, id_: Item, subtask: Item, entry: Item, rules: _Rules) -
     return access if isinstance(access, ParseFault) else Step(worker, subtask.value.strip(), access)
 
 
-def _unequal(lists: dict[str, Item], ids: int, subtasks: int, entries: int) -> ParseFault:
+def _unequal_lists(lists: dict[str, Item], ids: int, subtasks: int, entries: int) -> ParseFault:
     # If two lists have the same length, the third is at fault.
     odd = "access_list" if ids == subtasks else "model_id" if subtasks == entries else "subtasks"
     message = (

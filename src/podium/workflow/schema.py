@@ -128,8 +128,8 @@ def _entry(earlier: int, later_round: bool, access: AccessRule, *, bounded: bool
     items: dict[str, Any] = {"type": "string", "enum": words}
     if listed and earlier:
         items = {"anyOf": [{"type": "integer", "enum": [*range(earlier)]}, items]}
-    most = max(1, earlier + later_round) if listed else 1
-    return {"type": "array", "items": items, **({"maxItems": most} if bounded else {})}
+    max_entries = max(1, earlier + later_round) if listed else 1
+    return {"type": "array", "items": items, **({"maxItems": max_entries} if bounded else {})}
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:

@@ -172,9 +172,9 @@ class _Search:
         """Why there is no plan, or the object that was meant as a plan."""
         of_lists = _first_fault(self.group) or self.broken
         first, second = (self.near, of_lists) if self.form == "structured" else (of_lists, self.near)
-        return first or second or self._missing()
+        return first or second or self._missing_plan()
 
-    def _missing(self) -> ParseFault:
+    def _missing_plan(self) -> ParseFault:
         where = " after the <think> block" if self.after_thought else ""
         if self.form == "structured" and not self.group:
             seen = "a <think> block that is cut off" if self.thought_cut else "none"

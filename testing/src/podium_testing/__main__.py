@@ -40,8 +40,8 @@ class AnswerSettings(Settings):
     logprobs: dict[str, Any] | None = None
 
 
-def _from_text(given: Any) -> Any:
-    return {"text": given} if isinstance(given, str) else given
+def _from_text(value: Any) -> Any:
+    return {"text": value} if isinstance(value, str) else value
 
 
 class ServerSettings(Settings):
@@ -90,11 +90,11 @@ def main(words: Sequence[str]) -> int:
         help="a file of settings, and settings that override it",
     )
     parser.add_argument("--port", type=int, help="the port; 0 takes a free one")
-    given = parser.parse_intermixed_args(words)
-    overrides = [word for word in given.words if "=" in word]
-    files = [Path(word) for word in given.words if "=" not in word]
-    if given.port is not None:
-        overrides.append(f"port={given.port}")
+    arguments = parser.parse_intermixed_args(words)
+    overrides = [word for word in arguments.words if "=" in word]
+    files = [Path(word) for word in arguments.words if "=" not in word]
+    if arguments.port is not None:
+        overrides.append(f"port={arguments.port}")
     try:
         if len(files) > 1:
             raise UsageError(f"Give one file of rules, not {len(files)} ({', '.join(map(str, files))}).")

@@ -80,8 +80,8 @@ def _calls(question: str, body: Mapping[str, Any]) -> tuple[ToolCall, ...]:
 
 
 def _words(tool: Mapping[str, Any]) -> set[str]:
-    named = f"{tool['name'].replace('_', ' ')} {tool.get('description') or ''}".lower()
-    return set(_WORD.findall(named)) - _FILLERS
+    text = f"{tool['name'].replace('_', ' ')} {tool.get('description') or ''}".lower()
+    return set(_WORD.findall(text)) - _FILLERS
 
 
 def _text(messages: Sequence[Mapping[str, Any]], question: str, body: Mapping[str, Any]) -> str:
@@ -99,8 +99,8 @@ def _text(messages: Sequence[Mapping[str, Any]], question: str, body: Mapping[st
 
 def _said(messages: Sequence[Mapping[str, Any]], question: str) -> str:
     """A text answer, for which no format is required."""
-    told = "\n".join(content_text(m.get("content")) for m in messages[:-1])
-    if known := _NAMED.findall(told):
+    earlier = "\n".join(content_text(m.get("content")) for m in messages[:-1])
+    if known := _NAMED.findall(earlier):
         return f"It is {known[-1]}."
     if exactly := _EXACTLY.search(question):
         return exactly[1]

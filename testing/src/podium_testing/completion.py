@@ -54,10 +54,10 @@ def echo(messages: list[dict[str, Any]], body: dict[str, Any]) -> str:
 async def make_answer(answer_source: AnswerLike | AnswerFunction, body: dict[str, Any]) -> Answer:
     """The answer to a request, with all token counts filled in."""
     messages = body["messages"]
-    given: Any = answer_source(messages, body) if callable(answer_source) else answer_source
-    if isawaitable(given):
-        given = await given
-    answer = given if isinstance(given, Answer) else Answer(given)
+    written: Any = answer_source(messages, body) if callable(answer_source) else answer_source
+    if isawaitable(written):
+        written = await written
+    answer = written if isinstance(written, Answer) else Answer(written)
     reasoning_tokens = answer.reasoning_tokens or estimate_tokens(answer.reasoning)
     return replace(
         answer,

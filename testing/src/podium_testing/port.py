@@ -38,10 +38,10 @@ class Port:
         self._protocol = protocol
         self._encryption = encryption
         self._loop = asyncio.get_running_loop()
-        self._socket = _bound(number)
+        self._socket = _bind(number)
         self.number: int = self._socket.getsockname()[1]
         self._fillers: list[socket.socket] = []
-        self._coming: set[asyncio.Task[None]] = set()
+        self._pending: set[asyncio.Task[None]] = set()
 
     def take(self) -> None:
         """Accept connections from now on."""
@@ -53,7 +53,7 @@ class Port:
         """Refuse new connections from now on. Open connections stay open."""
         self._stop()
         # Bound and not listening, it refuses, and no other process gets the port meanwhile.
-        self._socket = _bound(self.number)
+        self._socket = _bind(self.number)
 
     def hang(self) -> None:
         """Neither accept nor refuse connections from now on.
@@ -74,16 +74,16 @@ class Port:
         self._stop()
 
     @property
-    def coming(self) -> bool:
+    def has_pending(self) -> bool:
         """Whether some accepted connections are not open yet, as in the middle of a TLS handshake."""
-        return bool(self._coming)
+        return bool(self._pending)
 
     def _stop(self) -> None:
         self._empty()
         if self._socket.fileno() >= 0:
             self._loop.remove_reader(self._socket)
             self._socket.close()
-        for each in self._coming:
+        for each in self._pending:
             each.cancel()
 
     def _empty(self) -> None:
@@ -98,8 +98,8 @@ class Port:
                 return
             connection.setblocking(False)
             task = self._loop.create_task(self._welcome(connection))
-            self._coming.add(task)
-            task.add_done_callback(self._coming.discard)
+            self._pending.add(task)
+            task.add_done_callback(self._pending.discard)
 
     async def _welcome(self, connection: socket.socket) -> None:
         try:
@@ -112,7 +112,7 @@ class Port:
             raise
 
 
-def _bound(number: int) -> socket.socket:
+def _bind(number: int) -> socket.socket:
     bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -126,7 +126,7 @@ class FaultServer(AbstractAsyncContextManager["FaultServer", None]):
         self._port.close()
         try:
             async with asyncio.timeout(_UNTIL_CUT):
-                while self.in_flight or self._http.connections or self._port.coming:
+                while self.in_flight or self._http.connections or self._port.has_pending:
                     self._cut()
                     await asyncio.sleep(0)
                 # A transport closes its socket in the loop's next turn.
@@ -178,12 +178,12 @@ class FaultServer(AbstractAsyncContextManager["FaultServer", None]):
         """A record of each request so far, in order of arrival."""
         return tuple(exchange.record() for exchange in tuple(self._exchanges))
 
-    async def idle(self) -> None:
+    async def wait_until_idle(self) -> None:
         """Wait until no request is in flight. Can be called in any event loop."""
         while self.in_flight:  # noqa: ASYNC110 - an event belongs to one loop
             await asyncio.sleep(0.005)
 
-    async def arrived(self, number: int) -> None:
+    async def wait_for_requests(self, number: int) -> None:
         """Wait until this many requests have arrived, refused ones included. Can be called in any event loop."""
         while len(self._exchanges) < number:  # noqa: ASYNC110 - an event belongs to one loop
             await asyncio.sleep(0.001)

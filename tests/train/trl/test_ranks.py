@@ -108,7 +108,7 @@ def _train_as(rank: int, port: int, said: Path, words: tuple[str, ...]) -> None:
 def _wait_as(rank: int, port: int, opened: Any, other_ended: Any) -> None:
     _become(rank, port)
     ranks = open_accelerated_ranks(TrainSettings(start="-", engine="trl", trl={"ddp_timeout": 4}))
-    if ranks.first:
+    if ranks.is_first:
         other_ended.wait()
     else:
         opened.set()

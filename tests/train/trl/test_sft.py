@@ -112,7 +112,7 @@ async def test_a_rollouts_trace_is_learned_from_the_prompt_that_it_answered(
     settings |= DRAWN | {"prompt": settings["prompt"] | {"levels": 3}}
     with TraceStore(tmp_path / "run.sqlite") as store:
         async with open_session(
-            TrainSettings.model_validate(settings), Dispatcher(), keep=store.add
+            TrainSettings.model_validate(settings), Dispatcher(), on_trace=store.add
         ) as session:
             requests = [RolloutRequest(task=task, group="train/1", plans=(PLAN,)) for task in session.tasks]
             scores = [await session.score(request) for request in requests]

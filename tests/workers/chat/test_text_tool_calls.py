@@ -143,7 +143,7 @@ def test_text_that_cannot_become_a_tool_call_is_passed_on_at_once(text: str, pas
 
 
 def test_thoughts_before_a_written_call_stay_thoughts() -> None:
-    builder = ReplyBuilder(written=TextToolCallParser.of(AnswerOptions(tools=TOOLS)))
+    builder = ReplyBuilder(call_parser=TextToolCallParser.of(AnswerOptions(tools=TOOLS)))
     chunks = ["<think>Paris, ", "surely.</think>\n\n<tool_", f"call>{CALL}", "</tool_call>"]
     passed = [builder.add({"choices": [{"index": 0, "delta": {"content": chunk}}]}) for chunk in chunks]
     passed.append(builder.end())
@@ -157,7 +157,7 @@ def test_thoughts_before_a_written_call_stay_thoughts() -> None:
     ("text", "count"), [(f"```json\n{CALL}\n```\n\n\n\n", 1), (f"```json\n{CALL[:-1]}", 0)]
 )
 def test_only_tool_calls_complete_before_the_cut_are_parsed(text: str, count: int) -> None:
-    builder = ReplyBuilder(written=TextToolCallParser.of(AnswerOptions(tools=TOOLS)))
+    builder = ReplyBuilder(call_parser=TextToolCallParser.of(AnswerOptions(tools=TOOLS)))
     builder.add({"choices": [{"index": 0, "message": {"content": text}, "finish_reason": "length"}]})
     calls, rest = builder.read_calls()
     assert (len(calls), rest) == (count, "" if count else text)

@@ -131,8 +131,8 @@ class Llama:
         def layer(prefix: str) -> _Layer:
             attention, mlp = f"{prefix}.self_attn", f"{prefix}.mlp"
             width, key_width = shape.heads * shape.head_dim, shape.key_heads * shape.head_dim
-            queries = _paired(rows(f"{attention}.q_proj", (width, shape.hidden)), shape.head_dim)
-            keys = _paired(rows(f"{attention}.k_proj", (key_width, shape.hidden)), shape.head_dim)
+            queries = _pair_rotating(rows(f"{attention}.q_proj", (width, shape.hidden)), shape.head_dim)
+            keys = _pair_rotating(rows(f"{attention}.k_proj", (key_width, shape.hidden)), shape.head_dim)
             values = rows(f"{attention}.v_proj", (key_width, shape.hidden))
             return _Layer(
                 norm_in=tensor(f"{prefix}.input_layernorm.weight"),
@@ -183,7 +183,7 @@ class Llama:
             seen = self._attend(mixed, rotations, index, texts)
             if index == len(self._layers) - 1:
                 # Of the last layer only the states that the caller wants are used.
-                x = _wanted(x, texts)
+                x = _wanted_rows(x, texts)
             x += layer.out(seen)
             x += layer.down(_swiglu(layer.gate_up(self._normed(x, layer.norm_mlp))))
         for text in texts:
@@ -258,12 +258,12 @@ def _linear(*rows: Array) -> _Linear:
     return _Linear(np.ascontiguousarray(together[:, :-1].T), bias if bias.any() else None)
 
 
-def _paired(rows: Array, dim: int) -> Array:
+def _pair_rotating(rows: Array, dim: int) -> Array:
     """Reorder each head's outputs: two that rotate together become neighbours, as the parts of a complex number."""
     return rows.reshape(-1, 2, dim // 2, rows.shape[1]).swapaxes(1, 2).reshape(rows.shape)
 
 
-def _wanted(x: Array, texts: Sequence[NewTokens]) -> Array:
+def _wanted_rows(x: Array, texts: Sequence[NewTokens]) -> Array:
     """The rows of the wanted tokens of each text."""
     ends = np.cumsum([len(text.tokens) for text in texts]).tolist()
     return np.concatenate(

@@ -9,7 +9,7 @@ MAX_PARAMETERS_IN_NUMPY = 50_000_000
 """NumPy runs models of at most so many parameters: with them it is as fast as torch, and starts sooner."""
 
 
-def _loads(checkpoint: Checkpoint) -> bool:
+def _can_load(checkpoint: Checkpoint) -> bool:
     if (
         checkpoint.uses_chat_template
         or not is_llama(checkpoint.config)
@@ -26,4 +26,4 @@ def _load(checkpoint: Checkpoint) -> LoadedModel:
     return NumpyModel(checkpoint)
 
 
-LOADER = ModelLoader(_loads, _load)
+LOADER = ModelLoader(_can_load, _load)

@@ -54,7 +54,7 @@ class Ability:
         """What planners read of it."""
         sentences = []
         if known := [
-            f"{SHARES[share]}{_listed([PLURALS[field] for field, s in self.knows.items() if s == share])}"
+            f"{SHARES[share]}{_enumerated([PLURALS[field] for field, s in self.knows.items() if s == share])}"
             for share in sorted(set(self.knows.values()), reverse=True)
         ]:
             sentences.append(f"Knows {', and '.join(known)}.")
@@ -73,27 +73,27 @@ class Ability:
         return known | ({JOINS: 1.0} if JOINS in self.skills else {})
 
 
-def _listed(words: Sequence[str]) -> str:
+def _enumerated(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def _all(share: float) -> dict[str, float]:
+def _all_fields(share: float) -> dict[str, float]:
     return dict.fromkeys(FIELDS, share)
 
 
-def _but(*fields: str) -> frozenset[str]:
+def _all_but(*fields: str) -> frozenset[str]:
     return frozenset(FIELDS) - set(fields)
 
 
 ABILITIES = (
-    Ability("ada", {"person": 1.0, "firm": 1.0}, _but("person", "firm", "ship")),
-    Ability("bela", {"place": 1.0, "species": 1.0}, _but("place", "species")),
-    Ability("cora", {"work": 1.0, "dish": 1.0}, _but("work", "dish", "law"), steps_multiplier=2),
-    Ability("dario", {"law": 1.0, "ship": 1.0}, _but("law", "ship"), steps_multiplier=2),
+    Ability("ada", {"person": 1.0, "firm": 1.0}, _all_but("person", "firm", "ship")),
+    Ability("bela", {"place": 1.0, "species": 1.0}, _all_but("place", "species")),
+    Ability("cora", {"work": 1.0, "dish": 1.0}, _all_but("work", "dish", "law"), steps_multiplier=2),
+    Ability("dario", {"law": 1.0, "ship": 1.0}, _all_but("law", "ship"), steps_multiplier=2),
     Ability("edda", {"dish": 1.0, "person": 1.0, "ship": 0.5}),
-    Ability("falk", {"firm": 1.0, "place": 1.0}, _but("firm", "place", "person")),
+    Ability("falk", {"firm": 1.0, "place": 1.0}, _all_but("firm", "place", "person")),
     Ability("gitta", {"species": 1.0, "work": 0.5, "law": 0.5}),
-    Ability("hanno", _all(1 / 3), hidden=256),
+    Ability("hanno", _all_fields(1 / 3), hidden=256),
     Ability("ilka", {"person": 0.5, "place": 0.5}, hidden=64),
     Ability("jory", skills=("joins",), steps_multiplier=3),
     Ability("kaspar", {"person": 1.0, "place": 1.0}, skills=("facts", "checks")),

@@ -68,7 +68,7 @@ class WorldLaboratory:
         if rng.random() >= _LOOSE_RELATION_SHARE:
             return _draw_question(rng, "train", _HOP_SHARES)
         while True:
-            problem = _loosened(rng, draw_split_problem(rng, "train", _HOP_SHARES))
+            problem = _with_other_relations(rng, draw_split_problem(rng, "train", _HOP_SHARES))
             if not problem.is_typed and split_of(problem) == "train":
                 return Question(text=lesson_question(problem, rng)), WorldParts(problem)
 
@@ -98,7 +98,7 @@ class WorldLaboratory:
             request, earlier_rounds=(EarlierRound(workflow, answer),), rounds=rng.choice((1, 1, 2))
         )
         if rng.random() < accepts:
-            return PlanCase(request, problem, Acceptance(), _accepting(problem, team, rng), prompt)
+            return PlanCase(request, problem, Acceptance(), _acceptance_thought(problem, team, rng), prompt)
         asked, again, thought = _draw_round(rng, left, team, request, level=level, shares=shares)
         return PlanCase(request, asked, again, thought, prompt)
 
@@ -120,7 +120,7 @@ class WorldLaboratory:
             request = replace(
                 request, earlier_rounds=(EarlierRound(plan, answer_text),), rounds=rng.choice((1, 1, 2))
             )
-            return PlanCase(request, parts, Acceptance(), _accepting(parts, team, rng), prompt)
+            return PlanCase(request, parts, Acceptance(), _acceptance_thought(parts, team, rng), prompt)
         begins = range(0, len(path.relations), max_steps)
         chosen, thing = rng.choice(begins), path.thing
         earlier_rounds: list[EarlierRound] = []
@@ -176,7 +176,7 @@ def _draw_question(rng: Random, split: str, hop_shares: Sequence[float]) -> tupl
     return Question(text=ask(problem, rng)), WorldParts(problem)
 
 
-def _loosened(rng: Random, problem: Problem) -> Problem:
+def _with_other_relations(rng: Random, problem: Problem) -> Problem:
     """The same problem with other relations after the first one of each path, whatever they are asked of. What a join
     is about stays."""
     leading = [name for name, relation in RELATIONS.items() if relation.gives in FIELDS]
@@ -243,7 +243,7 @@ def _is_too_long(problem: Problem, max_steps: int) -> bool:
     return problem.join == "none" and len(problem.paths[0].relations) > max_steps
 
 
-def _accepting(parts: WorldParts, team: ExampleTeam, rng: Random) -> str:
+def _acceptance_thought(parts: WorldParts, team: ExampleTeam, rng: Random) -> str:
     """The thought before an acceptance."""
     return f"{parts.needs(claimants(parts, team, rng))}; steps 0"
 

@@ -187,9 +187,9 @@ class AcceptanceCheck(Generic[P]):
             skill = rng.choice([skill for skill in self.laboratory.skills if team.fit(skill)] or [""])
             if skill:
                 skills.append(((query_prompt(team), query_line(skill)), team.fit(skill)))
-        return self._answered(names), self._answered(skills)
+        return self._share_right(names), self._share_right(skills)
 
-    def _answered(self, queries: Sequence[tuple[tuple[str, ...], tuple[int, ...]]]) -> float:
+    def _share_right(self, queries: Sequence[tuple[tuple[str, ...], tuple[int, ...]]]) -> float:
         if not queries:
             return 1.0
         completions = self.completer.complete(

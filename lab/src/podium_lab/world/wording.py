@@ -114,16 +114,16 @@ def _question(problem: Problem, rng: Random, *, held_out: bool) -> str:
             which = "has the earlier" if problem.join == "earlier" else "has the larger"
             return f"Which one {which} {first.last.noun}: {things}?"
         case "sum":
-            return f"How much is {_both(problem, rng, held_out=held_out)} together?"
+            return f"How much is {_joined_paths(problem, rng, held_out=held_out)} together?"
         case "difference":
-            between = _both(problem, rng, held_out=held_out)
+            between = _joined_paths(problem, rng, held_out=held_out)
             return f"How far apart are {between}?"
         case "count":
             things = ", ".join(_subject(path, rng, held_out=held_out) for path in problem.paths)
             return f"How many of these have the {first.last.noun} {problem.counted}: {things}?"
 
 
-def _both(problem: Problem, rng: Random, *, held_out: bool) -> str:
+def _joined_paths(problem: Problem, rng: Random, *, held_out: bool) -> str:
     return " and ".join(path_phrase(path, rng, held_out=held_out) for path in problem.paths)
 
 

@@ -169,7 +169,7 @@ class Checkpoints:
 
     def latest(self) -> Path | None:
         """The newest checkpoint that was written completely. None if there is none."""
-        return max(self._whole(), default=None, key=lambda path: int(path.name))
+        return max(self._complete_checkpoints(), default=None, key=lambda path: int(path.name))
 
     def save(self, model: PolicyModel, optimizer: torch.optim.Optimizer, iterations: int) -> Path:
         """Write a checkpoint after so many iterations, then remove older checkpoints.
@@ -187,7 +187,7 @@ class Checkpoints:
             save_file(_moments(model, optimizer), part / _OPTIMIZER)
             state = json.dumps({"iteration": iterations})
             (part / _TRAINING_STATE).write_text(state + "\n", encoding="utf-8")
-        for older in self._whole():
+        for older in self._complete_checkpoints():
             if older != path:
                 shutil.rmtree(older)
         return path
@@ -211,7 +211,7 @@ class Checkpoints:
         except (ValueError, TypeError, KeyError):
             raise CheckpointError(f"{path / _TRAINING_STATE} is cut or damaged; {_WAY_OUT}.") from None
 
-    def _whole(self) -> list[Path]:
+    def _complete_checkpoints(self) -> list[Path]:
         return [path for path in self.folder.glob("[0-9]*") if (path / _TRAINING_STATE).is_file()]
 
 

@@ -89,7 +89,7 @@ def train(job: TrainingJob) -> None:
             checkpoints.save(model, optimizer, done)
     if latest is None or int(latest.name) != done:
         checkpoints.save(model, optimizer, done)
-    write_trained(model, job.trained, job.initial_checkpoint)
+    write_trained(model, job.trained_folder, job.initial_checkpoint)
 
 
 def open_model(start: Checkpoint, precision: Precision) -> PolicyModel:

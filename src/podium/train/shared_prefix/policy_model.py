@@ -282,15 +282,15 @@ def _query_layout(
     question = cells_N.div(G * T, rounding_mode="floor")
     counts_Q = question.bincount(minlength=Q)
     seat = torch.arange(len(cells_N)) - (counts_Q.cumsum(0) - counts_Q)[question]
-    most = int(counts_Q.max())
+    most_tokens = int(counts_Q.max())
     question, seat, row, position = (
         x.view(-1, 1, 1) for x in (question, seat, cells_N.div(T, rounding_mode="floor") % G, cells_N % T)
     )
     head = question * K + torch.arange(K).view(1, -1, 1)
     query = torch.arange(R).view(1, 1, -1)
     return QueryLayout(
-        seats_N=((head * R + query) * most + seat).flatten().to(device),
-        seats=R * most,
+        seats_N=((head * R + query) * most_tokens + seat).flatten().to(device),
+        seats=R * most_tokens,
         cells_N=(((head * G + row) * R + query) * T + position).flatten().to(device),
     )
 

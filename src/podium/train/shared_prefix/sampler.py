@@ -106,7 +106,7 @@ def sample(
         model.shape,
         model.prompt(tokens_QP, lengths_Q),
         branches=len(live),
-        most=max(len(row.suffix) for row in live) + max_tokens,
+        max_tokens=max(len(row.suffix) for row in live) + max_tokens,
     )
     inputs = [prompt[-1] for prompt in prompts]
     while live:
@@ -200,16 +200,16 @@ class _Cache:
 
     Args:
         branches: the most branches at a time.
-        most: the most tokens of a branch.
+        max_tokens: the most tokens of a branch.
     """
 
-    def __init__(self, shape: ModelShape, prompt: PromptKeys, *, branches: int, most: int) -> None:
+    def __init__(self, shape: ModelShape, prompt: PromptKeys, *, branches: int, max_tokens: int) -> None:
         self.shape, self.length = shape, 0
         self.prompt_lengths_Q = prompt.lengths_Q
         self.prompt_keys = [key.transpose(2, 3).flatten(0, 1).contiguous() for key in prompt.keys]
         self.prompt_values = [value.flatten(0, 1).contiguous() for value in prompt.values]
         self.prompt_bias_Q1P = prompt.bias(prompt.keys[0].dtype)
-        size = (max(branches, len(prompt.lengths_Q)), shape.kv_heads, most, shape.head_size)
+        size = (max(branches, len(prompt.lengths_Q)), shape.kv_heads, max_tokens, shape.head_size)
         self.keys = [key.new_empty(size) for key in prompt.keys]
         self.values = [value.new_empty(size) for value in prompt.values]
         self.questions = list(range(len(prompt.lengths_Q)))

@@ -64,7 +64,7 @@ def train(job: SupervisedJob) -> None:
             checkpoints.save(model, optimizer, done)
         job.progress.record_loss(loss)
     job.progress.phase("saving the policy")
-    write_trained(model, job.trained, job.initial_checkpoint)
+    write_trained(model, job.trained_folder, job.initial_checkpoint)
 
 
 def batch_of(

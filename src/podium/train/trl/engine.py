@@ -205,7 +205,7 @@ def train(job: TrainingJob) -> None:
         run.trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     if job.rollouts.stop.is_set():
         raise TrainingInterruptedError
-    run.trainer.save_model(str(job.trained))
+    run.trainer.save_model(str(job.trained_folder))
 
 
 def _ended_after(job: TrainingJob, iterations: int) -> TrainingJob:

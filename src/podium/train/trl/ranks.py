@@ -71,7 +71,7 @@ class AcceleratedRanks(Ranks):
         self._state.wait_for_everyone()
 
     @property
-    def listening(self) -> str:
+    def listen_address(self) -> str:
         """This machine's own address if all ranks are on it. Otherwise all addresses."""
         alone = os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE")
         return "127.0.0.1" if alone else "0.0.0.0"

@@ -81,7 +81,7 @@ def train(job: SupervisedJob) -> None:
     with needing_packages():
         trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     job.progress.phase("saving the policy")
-    trainer.save_model(str(job.trained))
+    trainer.save_model(str(job.trained_folder))
 
 
 def sft_config(settings: TrainSettings, folder: Path, ranks: int, context: int) -> SFTConfig:

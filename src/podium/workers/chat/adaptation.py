@@ -55,7 +55,7 @@ class Adaptation:
             other.output_tokens or self.output_tokens,
         )
 
-    def change(self, body: dict[str, Any], room: int | None = None) -> dict[str, Any]:
+    def apply(self, body: dict[str, Any], room: int | None = None) -> dict[str, Any]:
         """The body without what the endpoint does not take: `body` itself if it has none of that.
 
         Args:
@@ -63,13 +63,13 @@ class Adaptation:
         """
         if not (self.dropped or self.conflicts or self.limit_key or self.output_tokens or room):
             return body
-        gone = set(self.dropped) | {key for key, other in self.conflicts if other in body and key in body}
-        gone |= {_DEPENDENT_KEYS[key] for key in gone if key in _DEPENDENT_KEYS}
-        changed = {key: value for key, value in body.items() if key not in gone or _means_more(key, value)}
-        most = min((n for n in (room, self.output_tokens) if n is not None), default=None)
+        dropped = set(self.dropped) | {key for key, other in self.conflicts if other in body and key in body}
+        dropped |= {_DEPENDENT_KEYS[key] for key in dropped if key in _DEPENDENT_KEYS}
+        changed = {key: value for key, value in body.items() if key not in dropped or _means_more(key, value)}
+        output_limit = min((n for n in (room, self.output_tokens) if n is not None), default=None)
         limits = {key: changed[key] for key in LIMITS if isinstance(changed.get(key), int)}
-        if most is not None:
-            changed |= {key: min(value, most) for key, value in limits.items()}
+        if output_limit is not None:
+            changed |= {key: min(value, output_limit) for key, value in limits.items()}
         if limits and self.limit_key is not None:
             least = min(changed.pop(key) for key in limits)
             changed[self.limit_key] = least
@@ -103,29 +103,29 @@ class Adaptation:
     def _limited(self, error: ProviderError, body: Mapping[str, Any]) -> Adaptation | None:
         """The adaptation with the limits of tokens that the error names, or None if it names none below the
         request's."""
-        said = token_limit(error)
+        limit = token_limit(error)
         limits = [body[key] for key in LIMITS if isinstance(body.get(key), int)]
-        if said is None or not limits:
+        if limit is None or not limits:
             return None
         asked = min(limits)
-        if said.context is None:
-            lower = said.output is not None and said.output < asked
-            return replace(self, output_tokens=said.output) if lower else None
-        count = said.input if said.input is not None or said.total is None else said.total - asked
-        if count is None or not _LEAST_ROOM <= said.context - count < asked:
+        if limit.context is None:
+            lower = limit.output is not None and limit.output < asked
+            return replace(self, output_tokens=limit.output) if lower else None
+        count = limit.input if limit.input is not None or limit.total is None else limit.total - asked
+        if count is None or not _LEAST_ROOM <= limit.context - count < asked:
             return None
-        return replace(self, context_tokens=said.context, input_tokens=count)
+        return replace(self, context_tokens=limit.context, input_tokens=count)
 
-    def room(self, read: int, context_tokens: int | None) -> int | None:
+    def room(self, message_tokens: int, context_tokens: int | None) -> int | None:
         """Tokens that the context leaves for the reply. None if they are not known, or too few, which the server shall
         judge.
 
         Args:
-            read: estimated tokens of the messages.
+            message_tokens: estimated tokens of the messages.
             context_tokens: as the worker's profile has it.
         """
         known = [tokens for tokens in (context_tokens, self.context_tokens) if tokens is not None]
-        room = min(known, default=0) - (self.input_tokens or read)
+        room = min(known, default=0) - (self.input_tokens or message_tokens)
         return room if room >= _LEAST_ROOM else None
 
 
@@ -136,7 +136,7 @@ class AdaptedRequest:
         messages: as the caller has them.
         build: the body of the request with these messages.
         known: what the endpoint is known not to take.
-        read: estimated tokens of the messages.
+        message_tokens: estimated tokens of the messages.
         context_tokens: as the worker's profile has it.
     """
 
@@ -146,27 +146,27 @@ class AdaptedRequest:
         build: Callable[[Sequence[Message]], dict[str, Any]],
         known: Adaptation,
         *,
-        read: int,
+        message_tokens: int,
         context_tokens: int | None,
     ) -> None:
         self.known = known
         self._messages = tuple(messages)
         self._build = build
-        self._read = read
+        self._message_tokens = message_tokens
         self._context_tokens = context_tokens
         self.changes = 0
         """How often it was changed."""
-        self._form()
+        self._rebuild()
 
     @property
     def context_tokens(self) -> int | None:
         """The most tokens of the context: as the server has said, else as the worker's profile has it."""
         return self.known.context_tokens or self._context_tokens
 
-    def _form(self) -> None:
+    def _rebuild(self) -> None:
         folded = self.known.form.fold(self._messages)
         whole = self._build(folded)
-        self.body = self.known.change(whole, self.known.room(self._read, self._context_tokens))
+        self.body = self.known.apply(whole, self.known.room(self._message_tokens, self._context_tokens))
         """The body of the next request."""
         self.folded = folded != self._messages
         """Whether its messages differ from the caller's."""
@@ -183,23 +183,23 @@ class AdaptedRequest:
             return False
         self.known = further
         self.changes += 1
-        self._form()
+        self._rebuild()
         return True
 
 
-def too_long(read: int, context_tokens: int | None) -> str | None:
+def too_long(message_tokens: int, context_tokens: int | None) -> str | None:
     """Why messages are not sent: they leave no room for a reply, and some servers cut them in silence. None if they
     fit.
 
     Args:
-        read: estimated tokens of the messages.
+        message_tokens: estimated tokens of the messages.
         context_tokens: as the worker's profile has it.
     """
-    if context_tokens is None or read + _LEAST_ROOM <= context_tokens:
+    if context_tokens is None or message_tokens + _LEAST_ROOM <= context_tokens:
         return None
     return (
-        f"the messages take about {read:,} tokens, and context_tokens is {context_tokens:,}: let it read less, or name "
-        "a fallback with a longer context"
+        f"the messages take about {message_tokens:,} tokens, and context_tokens is {context_tokens:,}: let it read "
+        "less, or name a fallback with a longer context"
     )
 
 

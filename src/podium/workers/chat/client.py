@@ -130,8 +130,8 @@ class ChatClient:
         """
         messages, options, limits = request.messages, request.options, spec.limits
         context_tokens = spec.context_tokens
-        read = sent_tokens(messages, options)
-        if reason := too_long(read, context_tokens):
+        message_tokens = sent_tokens(messages, options)
+        if reason := too_long(message_tokens, context_tokens):
             raise self._failures.error(reason, "context")
         settings = {
             "max_tokens": limits.max_tokens,
@@ -152,7 +152,7 @@ class ChatClient:
                 stream=stream,
             ),
             self._adaptation,
-            read=read,
+            message_tokens=message_tokens,
             context_tokens=context_tokens,
         )
         listeners = [
@@ -165,7 +165,7 @@ class ChatClient:
             timeout=limits.timeout,
             first_token_timeout=limits.first_token_timeout if stream else None,
             hold=True if _thinks(model) else self._begins_inside_thought.get(model),
-            written=TextToolCallParser.of(options),
+            call_parser=TextToolCallParser.of(options),
             listeners=tuple(None if listener is None else listener.add for listener in listeners),
         )
         try:

@@ -109,8 +109,8 @@ def _proxy(scheme: str, host: str) -> str | None:
     Raises:
         ConfigError: it is no HTTP proxy.
     """
-    named = getproxies()
-    proxy = (named.get(scheme) or named.get("all") or "").strip()
+    proxies = getproxies()
+    proxy = (proxies.get(scheme) or proxies.get("all") or "").strip()
     if not proxy or _is_here(host) or proxy_bypass(host):
         return None
     kind, separator, _ = proxy.partition("://")

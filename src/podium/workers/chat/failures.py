@@ -270,31 +270,31 @@ class ProviderError:
     @property
     def out_of_credit(self) -> bool:
         """The account has no credit left."""
-        return self._says(_OUT_OF_CREDIT)
+        return self._has_code(_OUT_OF_CREDIT)
 
     @property
     def filtered(self) -> bool:
         """A content filter refused the question."""
-        return self._says(_FILTERED)
+        return self._has_code(_FILTERED)
 
     @property
     def unknown_model(self) -> bool:
         """The endpoint does not have the model."""
-        return self._says(_UNKNOWN_MODEL) or bool(_NO_MODEL.search(self.text.lower()))
+        return self._has_code(_UNKNOWN_MODEL) or bool(_NO_MODEL.search(self.text.lower()))
 
     @property
     def too_long(self) -> bool:
         """The messages do not fit into the model's context."""
-        return self._says(_TOO_LONG)
+        return self._has_code(_TOO_LONG)
 
     @property
     def meant_status(self) -> int | None:
         """The HTTP status that it names, or that its codes imply."""
         if self.status is not None:
             return self.status
-        return 429 if self._says(_LIMITED) else 503 if self._says(_OVERLOADED) else None
+        return 429 if self._has_code(_LIMITED) else 503 if self._has_code(_OVERLOADED) else None
 
-    def _says(self, pattern: re.Pattern[str]) -> bool:
+    def _has_code(self, pattern: re.Pattern[str]) -> bool:
         return any(pattern.search(word) for word in self.words)
 
 
@@ -309,21 +309,21 @@ def read_error_body(content: bytes) -> ProviderError:
         body = body[0]
     if not isinstance(body, dict):
         return ProviderError(text)
-    return _of(body, text) or ProviderError(text, body=body)
+    return _reported_error(body, text) or ProviderError(text, body=body)
 
 
 def find_error(body: Mapping[str, Any]) -> ProviderError | None:
     """The error that a reply of status 200, or an event of a stream, reports; or None if it reports none."""
     if body.get("error") or body.get("object") == "error":
-        return _of(body, json.dumps(body)) or ProviderError(json.dumps(body))
+        return _reported_error(body, json.dumps(body)) or ProviderError(json.dumps(body))
     choices = body.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     if isinstance(first, dict) and first.get("error"):
-        return _of(first, json.dumps(first["error"]))
+        return _reported_error(first, json.dumps(first["error"]))
     return None
 
 
-def _of(body: Mapping[str, Any], whole: str) -> ProviderError | None:
+def _reported_error(body: Mapping[str, Any], whole: str) -> ProviderError | None:
     error = body.get("error") or body
     if not isinstance(error, dict):
         return ProviderError(str(error), _words(body), body=body)

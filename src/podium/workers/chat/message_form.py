@@ -112,7 +112,7 @@ def _in_turns(messages: Sequence[Message]) -> list[Message]:
     folded: list[Message] = []
     for message in spoken if spoken or system else others:
         if folded and message.role == folded[-1].role != "tool" and not folded[-1].tool_calls:
-            folded[-1] = _joined(folded[-1], message)
+            folded[-1] = _merge_messages(folded[-1], message)
         else:
             folded.append(message)
     if not folded and system:
@@ -126,7 +126,7 @@ def _is_empty(message: Message) -> bool:
     return not (message.content.strip() or message.images or message.tool_calls or message.role == "tool")
 
 
-def _joined(first: Message, second: Message) -> Message:
+def _merge_messages(first: Message, second: Message) -> Message:
     """Two messages of one role as one. The rest of it is the second's, which alone may have tool calls."""
     texts = [first.content, second.content]
     if first.name != second.name:

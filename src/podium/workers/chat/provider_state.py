@@ -58,7 +58,7 @@ class StateCollector:
             for piece in pieces if isinstance(pieces, list) else ():
                 if isinstance(piece, dict):
                     self._add_piece(name, piece)
-                    shown.extend(_shown(piece))
+                    shown.extend(_readable_texts(piece))
         for name in _REASONING:
             if isinstance(text := message.get(name), str) and text:
                 self._texts.setdefault(name, []).append(text)
@@ -77,7 +77,7 @@ class StateCollector:
             for name, parts in self._texts.items()
             if calls_tools or name not in _REASONING
         }
-        pieces = {name: [_joined(piece) for piece in kept] for name, kept in self._pieces.items()}
+        pieces = {name: [_join_texts(piece) for piece in kept] for name, kept in self._pieces.items()}
         return {**texts, **self._values, **pieces}
 
     def _add_piece(self, name: str, piece: Mapping[str, Any]) -> None:
@@ -104,14 +104,14 @@ def _without_flags(extra: Mapping[str, Any]) -> dict[str, Any]:
     return others | {"google": rest} if rest else others
 
 
-def _shown(piece: Mapping[str, Any]) -> Iterator[str]:
+def _readable_texts(piece: Mapping[str, Any]) -> Iterator[str]:
     """The readable reasoning in a piece."""
     for key in ("text", "summary", "thinking"):
         if isinstance(text := piece.get(key), str):
             yield text
 
 
-def _joined(piece: Mapping[str, Any]) -> dict[str, Any]:
+def _join_texts(piece: Mapping[str, Any]) -> dict[str, Any]:
     return {
         key: "".join(value) if key in _JOINED and isinstance(value, list) else value
         for key, value in piece.items()

@@ -72,10 +72,10 @@ class ReplyBuilder:
     Args:
         hold: whether the pieces of the answer wait for the end, since the model begins inside a thought. None if that
             is not known, so they wait where the text begins as thoughts do.
-        written: finds the calls of tools that the model writes as text. Without it, no text is a call.
+        call_parser: finds the calls of tools that the model writes as text. Without it, no text is a call.
     """
 
-    def __init__(self, *, hold: bool | None = False, written: TextToolCallParser | None = None) -> None:
+    def __init__(self, *, hold: bool | None = False, call_parser: TextToolCallParser | None = None) -> None:
         self.choices = 0
         """Well-formed choices received so far."""
         self.finish: str | None = None
@@ -94,7 +94,7 @@ class ReplyBuilder:
         self._length = 0
         self._logprobs: dict[str, Any] | None = None
         self._hold = hold
-        self._written = written or TextToolCallParser(frozenset())
+        self._parser = call_parser or TextToolCallParser(frozenset())
         self._splitter: ThoughtSplitter | None = None
         self._text: list[str] = []
         self._reasoning: list[str] = []
@@ -132,7 +132,7 @@ class ReplyBuilder:
         """The tool calls, and the answer beside them. Without calls of their own, those that the text consists of,
         which are whole also if the reply was cut off behind them: small models go on with empty lines."""
         calls, text = self.calls.read(), self.text
-        if not calls and (calls := self._written.read(text)):
+        if not calls and (calls := self._parser.read(text)):
             text = ""
         return calls, text
 
@@ -163,12 +163,12 @@ class ReplyBuilder:
             return "", ""
         # Of several choices, which only `extra` can request, the first counts.
         pieces = [self._take(choice) for choice in choices if _is_first(choice)]
-        return self._written.add("".join(text for text, _ in pieces)), "".join(piece for _, piece in pieces)
+        return self._parser.add("".join(text for text, _ in pieces)), "".join(piece for _, piece in pieces)
 
     def end(self) -> tuple[str, str]:
         """The rest of the text and of the reasoning: no chunk follows."""
         thoughts, answer = ("", "") if self._splitter is None else self._splitter.end()
-        return self._written.add(answer) + self._written.end(), thoughts
+        return self._parser.add(answer) + self._parser.end(), thoughts
 
     def add_usage(self, chunk: Mapping[str, Any]) -> None:
         """Add the token counts of a reply, a chunk, a choice (Moonshot) or an error. Later counts replace earlier ones
@@ -196,7 +196,7 @@ class ReplyBuilder:
         self.calls.add(message, whole=whole)
         content = message.get("content")
         reasoning = self.state.add(message) or "".join(_thoughts_in(content))
-        text = _joined(content)
+        text = _content_text(content)
         refusal = r if isinstance(r := message.get("refusal"), str) else ""
         for pieces, piece in ((self._reasoning, reasoning), (self._text, text), (self._refusal, refusal)):
             if piece:
@@ -234,7 +234,7 @@ def _is_first(choice: object) -> bool:
     return isinstance(choice, dict) and not choice.get("index")
 
 
-def _joined(content: object) -> str:
+def _content_text(content: object) -> str:
     """The text of a message, which may come in parts; parts with thoughts are left out."""
     if isinstance(content, str):
         return content
@@ -250,7 +250,7 @@ def _thoughts_in(content: object) -> Iterator[str]:
     for part in _parts(content):
         if part.get("type") in _THOUGHT_PARTS:
             for name in ("thinking", "text", "summary"):
-                yield part[name] if isinstance(part.get(name), str) else _joined(part.get(name))
+                yield part[name] if isinstance(part.get(name), str) else _content_text(part.get(name))
 
 
 def _parts(content: object) -> list[dict[str, Any]]:

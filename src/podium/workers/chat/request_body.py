@@ -47,7 +47,7 @@ def chat_body(
     body |= extra
     if not body.get("stream_options", True):  # A pool file leaves it out by false: TOML has no null.
         del body["stream_options"]
-    return body | _wanted(options, body, max_tokens_key)
+    return body | _option_keys(options, body, max_tokens_key)
 
 
 def sent_limit(body: Mapping[str, Any]) -> int | None:
@@ -59,7 +59,9 @@ def sent_limit(body: Mapping[str, Any]) -> int | None:
     return min(first, second) if isinstance(first, int) else second
 
 
-def _wanted(options: AnswerOptions, body: Mapping[str, Any], max_tokens_key: MaxTokensKey) -> dict[str, Any]:
+def _option_keys(
+    options: AnswerOptions, body: Mapping[str, Any], max_tokens_key: MaxTokensKey
+) -> dict[str, Any]:
     if not options.model_fields_set:
         return {}
     wanted = options.model_dump(exclude_defaults=True, mode="json")

@@ -50,7 +50,7 @@ class ResponseReader:
         streamed: whether the request was for a stream.
         timeout: seconds from now until the reply must be complete.
         first_token_timeout: seconds from now until a streamed reply must have begun, or None for no limit.
-        hold, written: as for `ReplyBuilder`.
+        hold, call_parser: as for `ReplyBuilder`.
         listeners: two callbacks: the first gets each piece of text, the second each piece of reasoning.
     """
 
@@ -62,10 +62,10 @@ class ResponseReader:
         timeout: float,
         first_token_timeout: float | None,
         hold: bool | None = False,
-        written: TextToolCallParser | None = None,
+        call_parser: TextToolCallParser | None = None,
         listeners: Sequence[Callable[[str], None] | None] = (None, None),
     ) -> None:
-        self.builder = ReplyBuilder(hold=hold, written=written)
+        self.builder = ReplyBuilder(hold=hold, call_parser=call_parser)
         self.first_token_s: float | None = None
         """Seconds until the first text or reasoning of a stream."""
         self.request_sent = False

@@ -44,15 +44,15 @@ def retry_after(
         limited: whether a rate limit was reached. Only then `x-ratelimit-reset` and its like are read, since providers
             send them with every response.
     """
-    named = {name.lower(): value for name, value in headers.items()}
-    hints: list[Iterator[float | None]] = [_of_headers(named), _of_body(body, 0), _of_text(text)]
+    by_name = {name.lower(): value for name, value in headers.items()}
+    hints: list[Iterator[float | None]] = [_of_headers(by_name), _of_body(body, 0), _of_text(text)]
     if limited:
-        hints.append(_of_resets(named))
+        hints.append(_of_resets(by_name))
     return next((seconds for source in hints for seconds in source if seconds is not None), None)
 
 
 def _of_headers(headers: Mapping[str, str]) -> Iterator[float | None]:
-    yield _scaled(headers.get("retry-after-ms"), 0.001)
+    yield _scaled_number(headers.get("retry-after-ms"), 0.001)
     yield _seconds(headers.get("retry-after"))
 
 
@@ -71,7 +71,7 @@ def _of_body(value: Any, depth: int) -> Iterator[float | None]:
                 yield from _of_headers(headers)
                 yield from _of_resets(headers)
             elif word in _FIELDS and isinstance(item, str | int | float):
-                yield _scaled(str(item), 0.001) if word.endswith("ms") else _seconds(str(item))
+                yield _scaled_number(str(item), 0.001) if word.endswith("ms") else _seconds(str(item))
             else:
                 yield from _of_body(item, depth + 1)
 
@@ -87,7 +87,7 @@ def _of_resets(headers: Mapping[str, str]) -> Iterator[float | None]:
         seconds
         for name, value in headers.items()
         if "ratelimit" in name and "reset" in name
-        if _scaled(headers.get(name.replace("reset", "remaining")), 1.0) in (None, 0.0)
+        if _scaled_number(headers.get(name.replace("reset", "remaining")), 1.0) in (None, 0.0)
         if (seconds := _seconds(value)) is not None
     ]
     yield max(waits, default=None)
@@ -97,15 +97,15 @@ def _seconds(text: str | None) -> float | None:
     """Seconds from now: a number, a moment in seconds or milliseconds, a duration, or a date."""
     if text is None:
         return None
-    number = _scaled(text, 1.0)
+    number = _scaled_number(text, 1.0)
     if number is not None:
         moment = number / 1000 if number >= _EPOCH_MS else number
         return max(0.0, moment - datetime.now(UTC).timestamp()) if number >= _EPOCH else number
     seconds = _duration(text.strip().lower())
-    return _until(text.strip()) if seconds is None else seconds
+    return _seconds_until(text.strip()) if seconds is None else seconds
 
 
-def _scaled(text: str | None, unit: float) -> float | None:
+def _scaled_number(text: str | None, unit: float) -> float | None:
     """A finite number that is not negative, times `unit`, or None if the text is no such number."""
     if text is None or not text.strip()[:1].isdecimal():
         return None
@@ -130,7 +130,7 @@ def _duration(text: str) -> float | None:
     return total
 
 
-def _until(text: str) -> float | None:
+def _seconds_until(text: str) -> float | None:
     """Seconds until a date in the form of HTTP (RFC 9110, 5.6.7) or ISO 8601."""
     try:
         then = parsedate_to_datetime(text)

@@ -103,7 +103,7 @@ class ToolCallCollector:
         """Add one piece. `position` is its own in its delta, or None for a whole call."""
         id_ = _text(piece.get("id"))
         name = _text(function.get("name") or piece.get("name"))
-        call = None if position is None else self._continued(piece.get("index"), id_, name, position)
+        call = None if position is None else self._call_to_continue(piece.get("index"), id_, name, position)
         if call is None:
             call = _Begun(piece.get("index"))
             self._calls.append(call)
@@ -123,7 +123,7 @@ class ToolCallCollector:
         call.length += added
         self.length += added
 
-    def _continued(self, index: object, id_: str, name: str, position: int) -> _Begun | None:
+    def _call_to_continue(self, index: object, id_: str, name: str, position: int) -> _Begun | None:
         """The call that a piece continues, or None if it begins one."""
         if isinstance(index, int | str):
             call = next((call for call in reversed(self._calls) if call.index == index), None)

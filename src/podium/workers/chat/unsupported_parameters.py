@@ -69,15 +69,15 @@ def unsupported_parameters(error: ProviderError, sent: Collection[str]) -> Itera
     Args:
         sent: the keys of the request; others are not looked for.
     """
-    said = error.text.lower()
+    text = error.text.lower()
     names = [name for name in sent if name in DROPPABLE or name in LIMITS]
     for path in _refused_paths(error.body, 0):
         yield from ((name, None) for name in _keys_in_path(path) if name in names)
-    if (error.status or 400) >= 500 and not _PLAINLY.search(said):
+    if (error.status or 400) >= 500 and not _PLAINLY.search(text):
         return
-    if _RANGE.search(said) and not _UNSET.search(said):
+    if _RANGE.search(text) and not _UNSET.search(text):
         return
-    for sentence in _SENTENCE_END.split(said):
+    for sentence in _SENTENCE_END.split(text):
         named = sorted((match.start(), name) for name in names if (match := _pattern(name).search(sentence)))
         refusals = [match.start() for match in _REFUSES.finditer(sentence)]
         if len(named) > 1 and _ONE_OF.search(sentence):
@@ -87,7 +87,7 @@ def unsupported_parameters(error: ProviderError, sent: Collection[str]) -> Itera
             before = [name for at, name in named if at < refusals[-1]]
             after = [name for at, name in named if at >= refusals[-1]]
             yield from ((name, None) for name in (before[-1:] or after[:1]))
-    if _REFUSES.search(said) and isinstance(error.body, dict):
+    if _REFUSES.search(text) and isinstance(error.body, dict):
         reported = error.body.get("error")
         param = (reported if isinstance(reported, dict) else error.body).get("param")
         yield from ((name, None) for name in _keys_in_path(str(param)) if name in names)
@@ -159,11 +159,11 @@ _OUTPUT = re.compile(
 
 def token_limit(error: ProviderError) -> TokenLimit | None:
     """The limits that the error names, if it is about too many tokens."""
-    said = f"{error.text} {error.body if isinstance(error.body, dict) else ''}".lower().replace(",", "")
-    context, output = _first(_CONTEXT, said), _first(_OUTPUT, f"{error.text}".lower())
+    text = f"{error.text} {error.body if isinstance(error.body, dict) else ''}".lower().replace(",", "")
+    context, output = _first(_CONTEXT, text), _first(_OUTPUT, f"{error.text}".lower())
     if context is None and output is None:
         return None
-    return TokenLimit(context, _first(_INPUT, said), _first(_TOTAL, said), output)
+    return TokenLimit(context, _first(_INPUT, text), _first(_TOTAL, text), output)
 
 
 def _first(pattern: re.Pattern[str], text: str) -> int | None:

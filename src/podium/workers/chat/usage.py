@@ -61,14 +61,16 @@ def read_usage(
     estimated_text = estimate_tokens(text)
     estimated_output = estimated_text + estimate_tokens(reasoning_text)
     limit = _MAX_OUTPUT_TOKENS if max_tokens is None else _MAX_FACTOR * max_tokens
-    refused = (
-        _refused("input", input_tokens, least_input, _MAX_FACTOR * estimated_input + _MAX_HIDDEN_TOKENS),
-        _refused("output", output_tokens, estimated_text, max(limit, estimated_output) + _MAX_HIDDEN_TOKENS),
+    implausible = (
+        _implausible("input", input_tokens, least_input, _MAX_FACTOR * estimated_input + _MAX_HIDDEN_TOKENS),
+        _implausible(
+            "output", output_tokens, estimated_text, max(limit, estimated_output) + _MAX_HIDDEN_TOKENS
+        ),
     )
-    estimated = input_tokens is None or output_tokens is None or any(refused)
-    if input_tokens is None or refused[0]:
+    estimated = input_tokens is None or output_tokens is None or any(implausible)
+    if input_tokens is None or implausible[0]:
         input_tokens = estimated_input
-    if output_tokens is None or refused[1]:
+    if output_tokens is None or implausible[1]:
         hidden = reasoning if reasoning is not None and reasoning <= _MAX_HIDDEN_TOKENS else 0
         output_tokens = max(estimated_output, hidden)
     # Counts that contradict each other are billed at the full price.
@@ -81,7 +83,7 @@ def read_usage(
         cache_write_tokens=cache_written or 0 if possible else 0,
         reasoning_tokens=reasoning if reasoning is not None and reasoning <= output_tokens else 0,
         estimated=estimated,
-        implausible=" and ".join(filter(None, refused)) or None,
+        implausible=" and ".join(filter(None, implausible)) or None,
         billed_usd=_billed_usd(counts),
     )
 
@@ -168,7 +170,7 @@ def _sum(*values: object) -> int | None:
     return sum(known) if known else None
 
 
-def _refused(what: str, count: int | None, estimate: int, most: int) -> str | None:
+def _implausible(what: str, count: int | None, estimate: int, most: int) -> str | None:
     """The count in words, if it is implausible. None if it is plausible or missing."""
     possible = count is None or estimate <= count * _MIN_DIVISOR <= most * _MIN_DIVISOR
     return None if possible else f"{count} tokens of {what}"

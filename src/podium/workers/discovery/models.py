@@ -67,8 +67,8 @@ class FoundModel:
             table["price"] = {"input": self.price.input, "output": self.price.output}
             if _OPENROUTER in self.base_url:
                 # OpenRouter may use more expensive hosts than the list names, unless it is told not to.
-                most = {"prompt": self.price.input, "completion": self.price.output}
-                table["extra"] = {"provider": {"max_price": most}}
+                max_price = {"prompt": self.price.input, "completion": self.price.output}
+                table["extra"] = {"provider": {"max_price": max_price}}
         if self.key_env is not None:
             table["api_key_env"] = self.key_env
         if self.context_tokens is not None:

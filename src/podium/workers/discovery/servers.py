@@ -45,27 +45,29 @@ async def find_servers(
     Raises:
         UsageError: one of `urls` is not an address.
     """
-    looked: dict[str, tuple[str, str, float]] = {}
+    targets: dict[str, tuple[str, str, float]] = {}
     """The address, its usual kind and its time limit, by the address with 127.0.0.1 for localhost."""
     for url in urls:
-        looked.setdefault(_numeric(root := _root(url)), (root, "server", _NAMED_S))
-    named = len(looked)
+        targets.setdefault(_numeric(root := _root(url)), (root, "server", _NAMED_S))
+    named_count = len(targets)
     for kind, url in (
         ("Ollama", ollama_address(environ.get("OLLAMA_HOST", ""))),
         *((kind, f"http://127.0.0.1:{port}") for kind, port in _USUAL_PORTS),
     ):
         with suppress(UsageError):  # OLLAMA_HOST is no address, so there is no Ollama.
-            looked.setdefault(_numeric(root := _root(url)), (root, kind, _USUAL_S))
+            targets.setdefault(_numeric(root := _root(url)), (root, kind, _USUAL_S))
     connections = Connections()
     try:
         async with asyncio.TaskGroup() as group:
-            looks = [
-                group.create_task(_look(connections, root, kind, limit_s, environ))
-                for root, kind, limit_s in looked.values()
+            probes = [
+                group.create_task(_probe_server(connections, root, kind, limit_s, environ))
+                for root, kind, limit_s in targets.values()
             ]
     finally:
         await connections.close()
-    return tuple(replace(look.result(), is_named=number < named) for number, look in enumerate(looks))
+    return tuple(
+        replace(probe.result(), is_named=number < named_count) for number, probe in enumerate(probes)
+    )
 
 
 def ollama_address(host: str) -> str:
@@ -134,7 +136,7 @@ class _Server:
         return body if isinstance(body, dict) else {}
 
 
-async def _look(
+async def _probe_server(
     connections: Connections, root: str, usual: str, limit_s: float, environ: Mapping[str, str]
 ) -> FoundServer:
     server = _Server(connections, root)
