@@ -26,7 +26,7 @@ class Expert(ScriptedWorker):
     def __init__(self, name):
         super().__init__(name, [])
 
-    def _next(self, request):
+    def _next_reply(self, request):
         return "Answer: 5" if request.messages[0].content == MISLEAD else "Answer: 4"
 
 

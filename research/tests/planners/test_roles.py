@@ -28,7 +28,7 @@ class Auditor(ScriptedWorker):
         super().__init__("cy", [])
         self._wrong = wrong
 
-    def _next(self, request):
+    def _next_reply(self, request):
         (shown,) = request.view.earlier
         return FINDING if shown.response in self._wrong and "misreads" in request.view.subtask else FINE
 
