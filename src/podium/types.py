@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from typing import Any, Literal, TypeVar
@@ -236,6 +236,11 @@ class Spent:
             self.unpriced or other.unpriced,
             self.saved_usd + other.saved_usd,
         )
+
+    @property
+    def paid_before(self) -> Spent:
+        """The same spending as a cached answer counts it: all dollars were paid earlier."""
+        return replace(self, cost_usd=0.0, saved_usd=self.cost_usd + self.saved_usd)
 
 
 @dataclass(slots=True, eq=False)

@@ -32,7 +32,7 @@ from podium.tasks import Task
 from podium.team import Runner
 from podium.team.team_file import open_pool
 from podium.trace import Span, Trace
-from podium.types import Budget, Message, Question, Spent
+from podium.types import Budget, Message, Question
 from podium.workers.pool import Pool
 from podium.workflow import render
 
@@ -267,17 +267,15 @@ def _paid_before(trace: Trace) -> Trace:
 
 
 def _span_paid_before(span: Span) -> Span:
-    changes: dict[str, Any] = {"spent": _saved(span.spent)}
+    changes: dict[str, Any] = {"spent": span.spent.paid_before}
     if span.reply is not None and span.called:
         changes |= {"reply": replace(span.reply, cached=True, latency_s=span.working_s), "attempts": ()}
     else:
-        attempts = (attempt.model_copy(update={"spent": _saved(attempt.spent)}) for attempt in span.attempts)
+        attempts = (
+            attempt.model_copy(update={"spent": attempt.spent.paid_before}) for attempt in span.attempts
+        )
         changes["attempts"] = tuple(attempts)
     return span.model_copy(update=changes)
-
-
-def _saved(spent: Spent) -> Spent:
-    return replace(spent, cost_usd=0.0, saved_usd=spent.saved_usd + spent.cost_usd)
 
 
 def _metadata(request: RolloutRequest) -> dict[str, str]:

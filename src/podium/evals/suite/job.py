@@ -54,7 +54,7 @@ class CachingPlanner(PlannerWrapper):
             self.known[key] = await self.planner.plan(request)
             return self.known[key]
         plan = self.known[key]
-        spent = replace(plan.spent, cost_usd=0.0, saved_usd=plan.spent.cost_usd + plan.spent.saved_usd)
+        spent = plan.spent.paid_before
         request.ledger.charge(spent)
         return replace(plan, spent=spent)
 

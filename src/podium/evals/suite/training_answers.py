@@ -1,4 +1,4 @@
-"""Lets planners of a suite make their choices on training questions, from the answers of each worker alone."""
+"""The answers of each worker alone to training questions, from which the planners of a suite make their choices."""
 
 from __future__ import annotations
 
