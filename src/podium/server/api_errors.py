@@ -17,62 +17,6 @@ from starlette.types import Receive, Scope, Send
 
 from podium.errors import APIError, PodiumError, StoreError, UsageError, WorkerError
 
-__all__ = [
-    "APIError",
-    "add_error_handlers",
-    "answer_changed",
-    "error_responses",
-    "forbidden",
-    "invalid",
-    "not_found",
-    "send_error",
-    "to_anthropic_body",
-    "to_api_error",
-    "to_body",
-    "to_response",
-    "took_too_long",
-]
-
-_TYPES = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    402: "budget_exceeded",
-    403: "permission_error",
-    404: "not_found_error",
-    405: "invalid_request_error",
-    408: "timeout_error",
-    413: "invalid_request_error",
-    415: "invalid_request_error",
-    421: "invalid_request_error",
-    422: "invalid_request_error",
-    429: "rate_limit_error",
-    431: "invalid_request_error",
-    500: "server_error",
-    502: "workers_failed",
-    503: "server_error",
-    504: "timeout_error",
-}
-"""Error type by HTTP status, for errors of the web framework."""
-
-_DESCRIPTIONS = {
-    400: "The request cannot be honoured; `param` names the field, if it is one.",
-    401: "The key is missing or unknown.",
-    402: "A budget stopped the question before there was an answer; `trace_id` names the trace of what was done.",
-    403: "The key may not do this.",
-    404: "It does not exist, or this key may not see it.",
-    405: "The path does not support this method.",
-    408: "The body did not arrive in time.",
-    413: "The body is too large.",
-    415: "The body's Content-Encoding is not known; Accept-Encoding names those that are.",
-    421: "The Host header names another server.",
-    422: "The request cannot be understood; `param` names the field.",
-    429: "Too many requests; Retry-After says when.",
-    431: "The headers are too large.",
-    500: "A fault of the server.",
-    502: "No worker could answer; the message names those that failed.",
-    503: "The server is shutting down, or cannot write to its store.",
-    504: "There was no answer within the server's time limit.",
-}
 _SCHEMA = {
     "type": "object",
     "required": ["error"],
@@ -90,6 +34,13 @@ _SCHEMA = {
         }
     },
 }
+ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
+    "default": {
+        "description": "An error: `message` says what to do, `param` names the field at fault, if it is one.",
+        "content": {"application/json": {"schema": _SCHEMA}},
+    }
+}
+"""What the OpenAPI schema says about every status that a route does not describe itself."""
 
 
 def invalid(
@@ -189,16 +140,6 @@ async def send_error(error: APIError, scope: Scope, receive: Receive, send: Send
     await to_response(error, scope["path"])(scope, receive, send)
 
 
-def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The errors of a route for the OpenAPI schema, as the argument `responses=`."""
-    content = {"application/json": {"schema": _SCHEMA}}
-    return {status: {"description": _DESCRIPTIONS[status], "content": content} for status in statuses}
-
-
-ANY_ROUTE = (408, 413, 415, 421, 422, 429, 431, 503, 504)
-"""The statuses of errors from the middleware, which any route may return."""
-
-
 def add_error_handlers(app: FastAPI) -> None:
     """Answer every error of `app` in this form."""
 
@@ -225,7 +166,7 @@ def to_api_error(error: Exception) -> APIError:
             where = ".".join(str(part) for part in first["loc"][1:]) or None
             converted = invalid(f"{where or 'The body'}: {first['msg']}.", where, status=422)
         case HTTPException():
-            kind = _TYPES.get(error.status_code, "invalid_request_error")
+            kind = "not_found_error" if error.status_code == 404 else "invalid_request_error"
             converted = APIError(error.status_code, kind, f"{error.detail}.", headers=error.headers)
         case _:
             converted = APIError(500, "server_error", "The server has an internal error; its log says more.")

@@ -1,31 +1,30 @@
 """The application: one service, the routes of every part, and the middleware around them.
 
-Each module of routes has a function `routes(service)`. `serving` runs the application: sockets, signals, draining.
+Each module of routes has a function `add_routes`. `serving` runs the application: sockets, signals, draining.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from inspect import signature
+from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request, Response
+from fastapi.routing import APIRoute
 from starlette.middleware.cors import CORSMiddleware
+from starlette.types import Receive, Scope, Send
 
 from podium import __version__
-from podium.server import api_errors, operations, viewer
+from podium.server import operations, viewer
 from podium.server.anthropic import messages
 from podium.server.api import ask, outcomes, pool, runs, spend, traces
+from podium.server.api_errors import ERROR_RESPONSES, add_error_handlers
 from podium.server.background import BackgroundQuestions
 from podium.server.body_limits import BodyLimits
-from podium.server.host_check import HostCheck, SecurityHeaders
+from podium.server.gate import Gate
 from podium.server.in_flight import InFlightRequests, RequestTimeLimit
-from podium.server.openai import (
-    chat_completions,
-    models,
-    responses,
-    stored_responses,
-)
-from podium.server.routing import PathNormalizer
+from podium.server.openai import chat_completions, models, responses, stored_responses
 from podium.server.service import Service
 
 _EXPOSED_HEADERS = (
@@ -61,43 +60,26 @@ def create_app(service: Service) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
-        redirect_slashes=False,  # `PathNormalizer` drops the slash again, so a redirect would never end.
-        responses=api_errors.error_responses(*api_errors.ANY_ROUTE),
+        redirect_slashes=False,  # `Gate` drops the slash again, so a redirect would never end.
+        responses=ERROR_RESPONSES,
     )
     app.state.service = service
     app.state.in_flight = in_flight
-    api_errors.add_error_handlers(app)
-    routers = [
-        *(
-            module.routes(service)
-            for module in (chat_completions, messages, models, pool, traces, outcomes, runs, spend)
-        ),
-        *(module.routes(service, background) for module in (responses, stored_responses)),
-    ]
-    for router in routers:
-        app.include_router(router)
+    app.router.route_class = _Route
+    add_error_handlers(app)
+    for module in (chat_completions, messages, models, pool, traces, outcomes, runs, spend):
+        module.add_routes(app, service)
+    for module in (responses, stored_responses, ask):
+        module.add_routes(app, service, background)
     if service.settings.serve.viewer:
-        app.include_router(viewer.routes(service))
-    app.include_router(ask.routes(service, background))
-    app.include_router(operations.routes(service, in_flight, metrics))
-    _add_middleware(app, service, in_flight)
-    # This is the outermost middleware, so that requests that other middleware refuses are counted too.
-    app.add_middleware(operations.RequestCounter, metrics=metrics)
-    app.add_middleware(PathNormalizer)
-    return app
-
-
-def _add_middleware(app: FastAPI, service: Service, in_flight: InFlightRequests) -> None:
-    """Wrap `app`. The middleware that is added last sees a request first."""
+        viewer.add_routes(app)
+    operations.add_routes(app, service, in_flight, metrics)
+    # The middleware that is added last sees a request first.
     settings = service.settings.serve
-    app.add_middleware(
-        BodyLimits,
-        max_bytes=settings.body_bytes,
-        max_seconds=settings.body_seconds,
-    )
+    app.add_middleware(BodyLimits, max_bytes=settings.body_bytes, max_seconds=settings.body_seconds)
     app.add_middleware(RequestTimeLimit, in_flight=in_flight, seconds=settings.timeout)
     if settings.cors:
-        # This is inside the host check, since a page that the check refuses may not read the refusal anyway.
+        # This is inside the gate, since a page that the gate refuses may not read the refusal anyway.
         app.add_middleware(
             CORSMiddleware,
             allow_origins=settings.cors,
@@ -106,5 +88,22 @@ def _add_middleware(app: FastAPI, service: Service, in_flight: InFlightRequests)
             expose_headers=_EXPOSED_HEADERS,
             max_age=600,
         )
-    app.add_middleware(HostCheck, service=service)
-    app.add_middleware(SecurityHeaders)
+    app.add_middleware(Gate, service=service, metrics=metrics)
+    return app
+
+
+class _Route(APIRoute):
+    """A route whose endpoint, if all it takes is the request, is called without FastAPI.
+
+    Such an endpoint reads and checks the body itself, so FastAPI need only describe it. FastAPI's own way to an
+    endpoint would be a tenth of the function calls of a question.
+    """
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        super().__init__(path, endpoint, **options)
+        if signature(endpoint).parameters.keys() == {"request"} and self.response_class is Response:
+            self.app = self._call
+
+    async def _call(self, scope: Scope, receive: Receive, send: Send) -> None:
+        response = await self.endpoint(Request(scope, receive))
+        await response(scope, receive, send)

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from podium.errors import APIError
 from podium.server.api_errors import invalid, send_error
 from podium.server.content_encoding import BodyDecoder
-from podium.server.host_check import SAFE_METHODS
+from podium.server.in_flight import SAFE_METHODS
 from podium.server.streaming import client_disconnected
 
 _MAX_DIGITS = 19
@@ -46,13 +46,18 @@ class BodyLimits:
         if scope["type"] != "http" or scope["method"] in SAFE_METHODS:
             await self._app(scope, receive, send)
             return
-        declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
+        declared, encodings = b"", []
+        for name, value in scope["headers"]:
+            if name == b"content-length":
+                declared = value
+            elif name == b"content-encoding":
+                encodings.append(value)
         digits = declared.lstrip(b"0") if declared.isdigit() else b""
         if len(digits) > _MAX_DIGITS or int(digits or b"0") > self._max_bytes:
             await send_error(self._too_large(), scope, receive, send)
             return
         try:
-            decoder = BodyDecoder(value for name, value in scope["headers"] if name == b"content-encoding")
+            decoder = BodyDecoder(encodings)
         except APIError as error:
             await send_error(error, scope, receive, send)
             return

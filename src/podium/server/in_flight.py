@@ -12,9 +12,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from podium.errors import APIError
 from podium.server.api_errors import send_error, to_body, took_too_long
-from podium.server.host_check import SAFE_METHODS
 from podium.server.streaming import FAIL, sse_event
 
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Methods that neither ask a question nor change anything."""
 _POLL_S = 0.02
 _RETRY_AFTER_S = 5
 
@@ -67,21 +68,17 @@ class InFlightRequests:
 class TrackedSend:
     """Forwards a response, tracks whether it has begun and ended, and can end it with an error."""
 
-    __slots__ = ("_ended", "_events", "_send", "begun")
+    __slots__ = ("_ended", "_headers", "_send")
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self.begun = False
-        self._events = False
+        self._headers: dict[bytes, bytes] | None = None
+        """The headers of the response. None if it has not begun."""
         self._ended = False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self.begun = True
-            self._events = any(
-                name == b"content-type" and value.startswith(b"text/event-stream")
-                for name, value in message["headers"]
-            )
+            self._headers = dict(message["headers"])
         elif not message.get("more_body"):
             self._ended = True
         await self._send(message)
@@ -92,9 +89,9 @@ class TrackedSend:
 
         Any other response stays unfinished, which shows its reader that it is incomplete.
         """
-        if not self.begun:
+        if self._headers is None:
             await send_error(error, scope, receive, self._send)
-        elif self._events and not self._ended:
+        elif self._headers.get(b"content-type", b"").startswith(b"text/event-stream") and not self._ended:
             fail = scope.get(FAIL)
             content = sse_event(to_body(error)) if fail is None else fail(error)
             await self._send({"type": "http.response.body", "body": content, "more_body": False})

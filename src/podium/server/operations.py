@@ -11,9 +11,9 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import FastAPI, Request
 from fastapi.responses import Response
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -22,7 +22,7 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from podium.errors import APIError
-from podium.server.api_errors import error_responses, forbidden
+from podium.server.api_errors import forbidden
 from podium.server.in_flight import InFlightRequests
 from podium.server.keys import Caller
 from podium.server.requests import ChatRequest, RequestCaller
@@ -32,21 +32,17 @@ from podium.team import Event, QuestionEnded
 from podium.trace import Span, Trace
 from podium.trace.costs import PLANNING, costs_of, spent_by_worker
 
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-
 _PLANNER_DOWN = "The Conductor does not answer; the server's log says why."
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 _STATES = {"closed": 0, "half-open": 1, "open": 2}
 _MAX_PLANNERS = 200
 """The most planner names with their own label, since callers can make up names, such as self-consistency:WORKER:7."""
-_OTHER = "other"
+OTHER = "other"
+"""The label of everything without a label of its own."""
 
 
-def routes(service: Service, in_flight: InFlightRequests, metrics: Metrics) -> APIRouter:
+def add_routes(app: FastAPI, service: Service, in_flight: InFlightRequests, metrics: Metrics) -> None:
     """GET /healthz, /readyz and /metrics."""
-    router = APIRouter(tags=["operations"])
     checks: set[asyncio.Task[object]] = set()
     peers = service.peers
 
@@ -56,14 +52,14 @@ def routes(service: Service, in_flight: InFlightRequests, metrics: Metrics) -> A
     if peers is not None:
         peers.handlers["metrics"] = write_metrics
 
-    @router.head("/healthz", include_in_schema=False)
-    @router.get("/healthz")
+    @app.head("/healthz", include_in_schema=False)
+    @app.get("/healthz")
     async def healthz() -> dict[str, Any]:
         """The process is alive."""
         return {"status": "ok"}
 
-    @router.head("/readyz", include_in_schema=False)
-    @router.get("/readyz", responses=error_responses(503))
+    @app.head("/readyz", include_in_schema=False)
+    @app.get("/readyz")
     async def readyz() -> dict[str, Any]:
         """The server can answer questions and keep their traces; otherwise 503 and the reason.
 
@@ -82,7 +78,7 @@ def routes(service: Service, in_flight: InFlightRequests, metrics: Metrics) -> A
             return {"status": "degraded", "reason": f"{planner_down} One worker takes all questions."}
         return {"status": "ready"}
 
-    @router.get(
+    @app.get(
         "/metrics",
         response_class=Response,
         responses={
@@ -90,7 +86,6 @@ def routes(service: Service, in_flight: InFlightRequests, metrics: Metrics) -> A
                 "description": "Prometheus's text.",
                 "content": {"text/plain": {"schema": {"type": "string"}}},
             },
-            **error_responses(401, 403, 429),
         },
     )
     async def metrics_text(request: Request, caller: RequestCaller) -> Response:
@@ -106,8 +101,6 @@ def routes(service: Service, in_flight: InFlightRequests, metrics: Metrics) -> A
             registry = CollectorRegistry()
             registry.register(_ProcessMetrics({number: texts[number] for number in sorted(texts)}))
         return Response(encode(registry), headers={"content-type": media_type})
-
-    return router
 
 
 def unready_reason(service: Service, in_flight: InFlightRequests) -> str | None:
@@ -225,7 +218,7 @@ class Metrics:
     def _name(self, planner: str) -> str:
         if planner not in self._planners:
             if len(self._planners) >= _MAX_PLANNERS:
-                return _OTHER
+                return OTHER
             self._planners.add(planner)
         return planner
 
@@ -312,31 +305,3 @@ class _ProcessMetrics(Collector):
                 for sample, labels, value in samples:
                     metric.add_sample(sample, {**labels, "process": str(number)}, value)
         yield from merged.values()
-
-
-class RequestCounter:
-    """Middleware: counts requests by method, route and status."""
-
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
-        self._app = app
-        self._metrics = metrics
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        status = 500
-
-        async def note_status(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
-        try:
-            await self._app(scope, receive, note_status)
-        finally:
-            # Callers can make up paths and methods, so all requests without a route share one label.
-            route = getattr(scope.get("route"), "path", _OTHER)
-            method = scope["method"] if route != _OTHER else _OTHER
-            self._metrics.count_request(method, route, status)

@@ -45,21 +45,17 @@ ListOf = Annotated[tuple[T, ...], Field(max_length=2048, fail_fast=True)]
 
 
 async def find_caller(request: Request) -> Caller:
-    """The caller of a request that FastAPI reads, which then counts against the rate limit of its key.
+    """The caller of a request, which then counts against the rate limit of its key.
+
+    The key is in the Authorization header, or in `x-api-key`, where Anthropic's clients send it.
 
     Raises:
         APIError: 401 for an unknown key, 429 for too many requests.
     """
     keys: Keys = request.app.state.service.keys
-    return await keys.authenticate(authorization_of(request))
-
-
-def authorization_of(request: Request) -> str | None:
-    """The Authorization header of a request. If there is none, the header `x-api-key`, where Anthropic's clients send
-    the key, in the same form. None if there is neither."""
     key = request.headers.get("x-api-key")
     authorization = request.headers.get("authorization")
-    return f"Bearer {key}" if authorization is None and key else authorization
+    return await keys.authenticate(f"Bearer {key}" if authorization is None and key else authorization)
 
 
 RequestCaller = Annotated[Caller, Depends(find_caller)]
@@ -119,19 +115,16 @@ Metadata = Annotated[
 """The caller's own key-value pairs, within OpenAI's limits."""
 
 
-async def parse_body(model: type[B], raw: bytes, lock: asyncio.Lock) -> B:
-    """Parse and check a request body.
-
-    Args:
-        lock: a lock that is held while a long body is checked in a thread, so that only one such thread competes with
-            the event loop.
+async def read_body(model: type[B], request: Request) -> B:
+    """Read and check the body of a request.
 
     Raises:
         APIError: 400, which names the fault and its field.
     """
+    raw = await request.body()
     if len(raw) <= _INLINE_BYTES:
         return _parse(model, raw)
-    async with lock:
+    async with request.app.state.service.parse_lock:
         return await asyncio.to_thread(_parse, model, raw)
 
 
@@ -147,10 +140,6 @@ def streamed_reply(description: str, *required: str) -> dict[int | str, dict[str
     }
     text = f"{description}; with `stream`, its events as server-sent events."
     return {200: {"description": text, "content": content}}
-
-
-QUESTION_ERRORS = (400, 401, 402, 403, 404, 408, 413, 429, 502, 503)
-"""Errors of a route that answers questions."""
 
 
 @cache

@@ -9,12 +9,12 @@ from __future__ import annotations
 from secrets import token_hex
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import FastAPI, Request
 from fastapi.responses import Response
 from pydantic import Field, StringConstraints
 
 from podium.errors import APIError
-from podium.server.api_errors import error_responses, invalid, not_found
+from podium.server.api_errors import invalid, not_found
 from podium.server.background import BackgroundQuestions
 from podium.server.keys import Caller
 from podium.server.prepared_question import PreparedQuestion
@@ -25,7 +25,7 @@ from podium.server.requests import (
     PodiumOptions,
     RequestCaller,
     body_schema,
-    parse_body,
+    read_body,
     with_options,
 )
 from podium.server.service import Service
@@ -51,21 +51,19 @@ class AskBody(PodiumOptions):
     """The most plans of the question. If `budget.rounds` is smaller, that applies."""
 
 
-def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
+def add_routes(app: FastAPI, service: Service, background: BackgroundQuestions) -> None:
     """POST /api/ask and DELETE /api/ask/{id}; `background` runs the questions."""
-    router = APIRouter()
 
-    @router.post(
+    @app.post(
         "/api/ask",
         status_code=202,
         responses={
-            **error_responses(400, 401, 402, 403, 404, 408, 413, 429, 502, 503),
             200: {"description": "The plan of a dry run: id, text, podium."},
         },
         openapi_extra=body_schema(AskBody),
     )
     async def ask(request: Request, caller: RequestCaller, response: Response) -> dict[str, Any]:
-        body = await parse_body(AskBody, await request.body(), service.parse_lock)
+        body = await read_body(AskBody, request)
         try:
             asked = ChatRequest(
                 await _question(body, service, caller), planner=body.planner, seed=token_hex(8)
@@ -84,11 +82,10 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
             raise
         return {"id": question.ids[0]}
 
-    @router.delete(
+    @app.delete(
         "/api/ask/{id}",
         status_code=204,
         response_class=Response,
-        responses=error_responses(401, 404, 429, 503),
     )
     async def cancel(caller: RequestCaller, id: str) -> Response:
         if await background.has(id, caller):
@@ -101,8 +98,6 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
                 raise
             raise not_found(f"You have no running question or waiting plan {id[:64]!r}.", "id") from None
         return Response(status_code=204)
-
-    return router
 
 
 async def _question(body: AskBody, service: Service, caller: Caller) -> Question:

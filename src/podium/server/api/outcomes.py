@@ -8,36 +8,32 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import FastAPI, Request
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
 from podium.server.api.traces import id_errors_as_api_errors
-from podium.server.api_errors import error_responses, invalid
+from podium.server.api_errors import invalid
 from podium.server.keys import Caller
-from podium.server.requests import Body, RequestCaller, body_schema, parse_body
+from podium.server.requests import Body, RequestCaller, body_schema, read_body
 from podium.server.service import Service
 from podium.trace import Outcome
 
 
-def routes(service: Service) -> APIRouter:
+def add_routes(app: FastAPI, service: Service) -> None:
     """The route that takes outcomes."""
-    router = APIRouter(tags=["traces"])
 
-    @router.post(
+    @app.post(
         "/api/traces/{id}/outcome",
-        responses=error_responses(400, 401, 404, 408, 413, 429, 503),
         openapi_extra=body_schema(OutcomeBody),
     )
     async def outcome(request: Request, caller: RequestCaller, id: str) -> JudgedTrace:
         """Say whether the answer of a trace was right, or take that back. A unique beginning of its id is enough."""
-        body = await parse_body(OutcomeBody, await request.body(), service.parse_lock)
+        body = await read_body(OutcomeBody, request)
         with id_errors_as_api_errors(id):
             judged = await service.store.set_outcome(id, body.outcome(caller), caller.visible_owner)
         service.planners.learning.mark_stale()
         service.live.forget(judged.id)
         return JudgedTrace(id=judged.id, outcome=judged.outcome)
-
-    return router
 
 
 class OutcomeBody(Body):

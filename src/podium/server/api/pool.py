@@ -12,12 +12,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import FastAPI
 
 from podium.calls.dispatcher import ChannelStatus
 from podium.conductor.format_probe import ProbeCache
 from podium.conductor.plan_format import FORMAT_WORDS, endpoint_of
-from podium.server.api_errors import error_responses
 from podium.server.requests import RequestCaller
 from podium.server.service import Service
 from podium.trace import Trace
@@ -86,12 +85,11 @@ class _HistoryReader:
             return self._histories
 
 
-def routes(service: Service) -> APIRouter:
+def add_routes(app: FastAPI, service: Service) -> None:
     """The route GET /api/pool."""
-    router = APIRouter(tags=["pool"])
     reader = _HistoryReader(service)
 
-    @router.get("/api/pool", responses=error_responses(401, 429))
+    @app.get("/api/pool")
     async def pool(caller: RequestCaller) -> dict[str, Any]:
         """The workers that the caller's key may use, and the planners."""
         histories = await reader.read()
@@ -113,8 +111,6 @@ def routes(service: Service) -> APIRouter:
             "planners": _planners(service, allowed),
             "configured": service.planners.configured,
         }
-
-    return router
 
 
 def _plan_formats(service: Service) -> dict[str, str]:

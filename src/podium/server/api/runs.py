@@ -16,10 +16,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Depends, FastAPI, Query, Response
 
 from podium.errors import APIError, UsageError
-from podium.server.api_errors import error_responses, not_found
+from podium.server.api_errors import not_found
 from podium.server.requests import find_caller
 from podium.server.service import Service
 from podium.server.streaming import EventStream, Write, sse_event
@@ -37,9 +37,9 @@ _MAX_RUNS = 2000
 _SUMMARY_METRICS = ("reward", "accuracy", "valid", "loss")
 
 
-def routes(service: Service) -> APIRouter:
+def add_routes(app: FastAPI, service: Service) -> None:
     """The routes under /api/runs."""
-    router = APIRouter(tags=["runs"], dependencies=[Depends(find_caller)])
+    router = APIRouter(dependencies=[Depends(find_caller)])
     folder = service.settings.serve.runs
 
     async def find(name: str) -> RunFiles:
@@ -48,7 +48,7 @@ def routes(service: Service) -> APIRouter:
             raise not_found(f"There is no run {name[:100]!r} in the server's folder of runs.", "name")
         return by_name[name]
 
-    @router.get("/api/runs", responses=error_responses(401, 429))
+    @router.get("/api/runs")
     async def runs() -> dict[str, Any]:
         """All runs, the latest first."""
         return {"runs": await asyncio.to_thread(_summaries, service)}
@@ -56,7 +56,7 @@ def routes(service: Service) -> APIRouter:
     @router.get(
         "/api/runs/{name:path}/events",
         response_class=Response,
-        responses={**error_responses(401, 404, 422, 429), 200: {"content": {"text/event-stream": {}}}},
+        responses={200: {"content": {"text/event-stream": {}}}},
     )
     async def events(name: str, after: Annotated[int, Query(ge=0)] = 0) -> Response:
         """The rows of metrics after the first `after`, as they are written, as events `row`.
@@ -79,7 +79,7 @@ def routes(service: Service) -> APIRouter:
     @router.get(
         "/api/runs/{name:path}/traces/{id}",
         response_class=Response,
-        responses={**error_responses(401, 404, 429, 503), 200: {"model": Trace}},
+        responses={200: {"model": Trace}},
     )
     async def trace(name: str, id: str) -> Response:
         """One rollout of the run, by the full id of its trace."""
@@ -87,12 +87,12 @@ def routes(service: Service) -> APIRouter:
         rollout = await asyncio.to_thread(run.trace, id)
         return Response(to_json(rollout), media_type="application/json")
 
-    @router.get("/api/runs/{name:path}", responses=error_responses(401, 404, 429))
+    @router.get("/api/runs/{name:path}")
     async def run(name: str) -> dict[str, Any]:
         """One run: its settings, its metrics, and its comparison if there is one."""
         return await asyncio.to_thread(_document, await find(name))
 
-    return router
+    app.include_router(router)
 
 
 def _summaries(service: Service) -> list[dict[str, Any]]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import FastAPI, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.errors import UsageError
-from podium.server.api_errors import error_responses, invalid
+from podium.server.api_errors import invalid
 from podium.server.keys.caller import Caller
 from podium.server.requests import RequestCaller
 from podium.server.service import Service
@@ -21,11 +21,10 @@ from podium.store.spend import DEFAULT_DAYS, MAX_DAYS, SpendBy, SpendQuery
 from podium.workers.spend_limit import NANO_PER_USD
 
 
-def routes(service: Service) -> APIRouter:
+def add_routes(app: FastAPI, service: Service) -> None:
     """The route /api/spend."""
-    router = APIRouter(tags=["spend"])
 
-    @router.get("/api/spend", responses=error_responses(400, 401, 404, 422, 429, 503))
+    @app.get("/api/spend")
     async def spend(caller: RequestCaller, query: Annotated[SpendParameters, Query()]) -> dict[str, Any]:
         """Dollars, calls and tokens of the questions that began in these days (UTC), and the budgets."""
         try:
@@ -34,8 +33,6 @@ def routes(service: Service) -> APIRouter:
             raise invalid(str(error), "since", code="invalid_days") from None
         report = await service.store.spend(asked)
         return report.document | {"budgets": await _budgets(service, caller)}
-
-    return router
 
 
 async def _budgets(service: Service, caller: Caller) -> list[dict[str, Any]]:

@@ -15,12 +15,12 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query
+from fastapi import FastAPI, Header, Query
 from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from podium.errors import APIError, StoreError, UnknownTraceError, UnreadableTraceError, UsageError
-from podium.server.api_errors import error_responses, invalid, not_found
+from podium.server.api_errors import invalid, not_found
 from podium.server.keys import Caller
 from podium.server.requests import RequestCaller
 from podium.server.service import Service
@@ -51,11 +51,10 @@ _JSONL = {
 }
 
 
-def routes(service: Service) -> APIRouter:
+def add_routes(app: FastAPI, service: Service) -> None:
     """The routes under /api/traces."""
-    router = APIRouter(tags=["traces"])
 
-    @router.get("/api/traces", responses=error_responses(400, 401, 422, 429, 503))
+    @app.get("/api/traces")
     async def traces(caller: RequestCaller, query: Annotated[PageQuery, Query()]) -> dict[str, Any]:
         """The traces that pass all given filters, newest first; `next` is the cursor of the next page.
 
@@ -73,10 +72,10 @@ def routes(service: Service) -> APIRouter:
             "damaged": page.damaged,
         }
 
-    @router.get(
+    @app.get(
         "/api/traces/export",
         response_class=Response,
-        responses={**error_responses(400, 401, 404, 422, 429, 503), 200: _JSONL},
+        responses={200: _JSONL},
     )
     async def export(caller: RequestCaller, query: Annotated[TraceQuery, Query()]) -> Response:
         """The traces that pass the filters, one a line, oldest first, in the form that `podium traces import` reads."""
@@ -89,21 +88,20 @@ def routes(service: Service) -> APIRouter:
             headers={"content-disposition": 'attachment; filename="traces.jsonl"'},
         )
 
-    @router.get(
+    @app.get(
         "/api/traces/{id}",
         response_class=Response,
-        responses={**error_responses(400, 401, 404, 429, 503), 200: {"model": Trace}},
+        responses={200: {"model": Trace}},
     )
     async def trace(caller: RequestCaller, id: str) -> Response:
         """One trace. A unique beginning of its id is enough."""
         stored = await _find(service.store, id, caller)
         return Response(to_json(stored), media_type="application/json")
 
-    @router.get(
+    @app.get(
         "/api/traces/{id}/events",
         response_class=EventStream,
         responses={
-            **error_responses(400, 401, 404, 429, 503),
             200: _EVENTS,
             204: {"description": "The last event was seen already: there is no more."},
         },
@@ -129,7 +127,7 @@ def routes(service: Service) -> APIRouter:
                     raise
         return EventStream(_follow(service, id, caller, last_event_id), {})
 
-    @router.get("/api/traces/{id}/explanation", responses=error_responses(400, 401, 404, 429, 503))
+    @app.get("/api/traces/{id}/explanation")
     async def explanation(caller: RequestCaller, id: str) -> Explanation:
         """Why the question got this answer: the planner's reason, ratings, and what one worker alone would have cost.
 
@@ -137,11 +135,10 @@ def routes(service: Service) -> APIRouter:
         """
         return explain_answer(await _find(service.store, id, caller))
 
-    @router.delete(
+    @app.delete(
         "/api/traces/{id}",
         status_code=204,
         response_class=Response,
-        responses=error_responses(401, 404, 429, 503),
     )
     async def delete(caller: RequestCaller, id: str) -> Response:
         """Delete a trace, by its full id."""
@@ -149,8 +146,6 @@ def routes(service: Service) -> APIRouter:
             raise _trace_not_found(id)
         service.live.forget(id)
         return Response(status_code=204)
-
-    return router
 
 
 def _trace_not_found(id_: str) -> APIError:

@@ -11,24 +11,17 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import FastAPI, Request
 from fastapi.responses import Response
 
 from podium.errors import APIError
-from podium.server.api_errors import error_responses, invalid, to_body
+from podium.server.api_errors import invalid, to_body
 from podium.server.conversation import requested_calls, returned_state
 from podium.server.openai.chat_body import ChatBody, read_chat
 from podium.server.prepared_question import PreparedQuestion
 from podium.server.provider_state import KEY
 from podium.server.reply_writer import ReplyWriter
-from podium.server.requests import (
-    QUESTION_ERRORS,
-    authorization_of,
-    body_schema,
-    parse_body,
-    streamed_reply,
-)
-from podium.server.routing import QuestionRoute
+from podium.server.requests import body_schema, find_caller, read_body, streamed_reply
 from podium.server.served_answers import ServedAnswer, combine_details
 from podium.server.service import Service
 from podium.server.streaming import DONE, sse_event
@@ -37,22 +30,18 @@ from podium.workers.chat.provider_state import read_state
 from podium.workers.chat.tool_calls import CALL_STATE_KEYS
 
 
-def routes(service: Service) -> APIRouter:
+def add_routes(app: FastAPI, service: Service) -> None:
     """POST /v1/chat/completions."""
-    router = APIRouter(route_class=QuestionRoute)
 
-    @router.post(
+    @app.post(
         "/v1/chat/completions",
         response_class=Response,
-        responses={
-            **streamed_reply("A chat completion", "id", "object", "model", "choices", "usage", "podium"),
-            **error_responses(*QUESTION_ERRORS),
-        },
+        responses=streamed_reply("A chat completion", "id", "object", "model", "choices", "usage", "podium"),
         openapi_extra=body_schema(ChatBody),
     )
     async def complete(request: Request) -> Response:
-        caller = await service.keys.authenticate(authorization_of(request))
-        body = await parse_body(ChatBody, await request.body(), service.parse_lock)
+        caller = await find_caller(request)
+        body = await read_body(ChatBody, request)
         chat_request = await read_chat(body, service, caller)
         if (body.n or 1) > 1 and (chat_request.plan_id is not None or chat_request.dry_run):
             what = "A dry run writes one plan" if chat_request.dry_run else "A plan is run once"
@@ -60,8 +49,6 @@ def routes(service: Service) -> APIRouter:
         question = await PreparedQuestion.open(service, chat_request, caller, body.n or 1)
         usage = body.stream_options is not None and bool(body.stream_options.include_usage)
         return await question.reply(_Completion(question, with_usage=usage), request, streams=body.stream)
-
-    return router
 
 
 def _usage(answers: Sequence[ServedAnswer]) -> dict[str, Any]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import FastAPI
 
-from podium.server.api_errors import error_responses, not_found
+from podium.server.api_errors import not_found
 from podium.server.keys import Caller
 from podium.server.requests import RequestCaller
 from podium.server.service import Service
@@ -16,15 +16,14 @@ _CREATED = 0
 """OpenAI's format requires a number; models here have no creation time."""
 
 
-def routes(service: Service) -> APIRouter:
+def add_routes(app: FastAPI, service: Service) -> None:
     """GET /v1/models and /v1/models/{name}."""
-    router = APIRouter()
 
-    @router.get("/v1/models", responses=error_responses(401, 429, 503))
+    @app.get("/v1/models")
     async def models(caller: RequestCaller) -> dict[str, Any]:
         return {"object": "list", "data": list(_models(service, caller).values())}
 
-    @router.get("/v1/models/{name:path}", responses=error_responses(401, 404, 429, 503))
+    @app.get("/v1/models/{name:path}")
     async def model(caller: RequestCaller, name: str) -> dict[str, Any]:
         entry = _models(service, caller).get(name)
         if entry is None:
@@ -34,8 +33,6 @@ def routes(service: Service) -> APIRouter:
                 code="model_not_found",
             )
         return entry
-
-    return router
 
 
 def _models(service: Service, caller: Caller) -> dict[str, dict[str, Any]]:

@@ -8,23 +8,16 @@ from __future__ import annotations
 import json
 import time
 
-from fastapi import APIRouter, Request
+from fastapi import FastAPI, Request
 from fastapi.responses import Response
 
-from podium.server.api_errors import error_responses, invalid
+from podium.server.api_errors import invalid
 from podium.server.background import BackgroundQuestions
 from podium.server.openai.background_responses import start_response, stream_response
 from podium.server.openai.responses_body import ResponseBody, read_response
 from podium.server.openai.responses_reply import ResponseFrame, ResponseWriter
 from podium.server.prepared_question import PreparedQuestion
-from podium.server.requests import (
-    QUESTION_ERRORS,
-    authorization_of,
-    body_schema,
-    parse_body,
-    streamed_reply,
-)
-from podium.server.routing import QuestionRoute
+from podium.server.requests import body_schema, find_caller, read_body, streamed_reply
 from podium.server.service import Service
 
 _STREAMED_SHARE = 0.95
@@ -32,22 +25,18 @@ _STREAMED_SHARE = 0.95
 continues with GET."""
 
 
-def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
+def add_routes(app: FastAPI, service: Service, background: BackgroundQuestions) -> None:
     """POST /v1/responses; `background` makes the responses in the background."""
-    router = APIRouter(route_class=QuestionRoute)
 
-    @router.post(
+    @app.post(
         "/v1/responses",
         response_class=Response,
-        responses={
-            **streamed_reply("A response", "id", "object", "status", "output"),
-            **error_responses(*QUESTION_ERRORS),
-        },
+        responses=streamed_reply("A response", "id", "object", "status", "output"),
         openapi_extra=body_schema(ResponseBody),
     )
     async def respond(request: Request) -> Response:
-        caller = await service.keys.authenticate(authorization_of(request))
-        body = await parse_body(ResponseBody, await request.body(), service.parse_lock)
+        caller = await find_caller(request)
+        body = await read_body(ResponseBody, request)
         if body.background and body.store is False:
             raise invalid("background: a response in the background is kept: leave store out.", "background")
         question = await PreparedQuestion.open(service, await read_response(body, service, caller), caller)
@@ -58,8 +47,6 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
             question = question.with_metadata(frame.stored_metadata)
         writer = ResponseWriter(frame, question.runner.pool.profiles, direct=question.direct)
         return await question.reply(writer, request, streams=body.stream)
-
-    return router
 
 
 def _frame(body: ResponseBody, question: PreparedQuestion) -> ResponseFrame:

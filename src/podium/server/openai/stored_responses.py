@@ -8,11 +8,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import FastAPI, Query
 from fastapi.responses import JSONResponse, Response
 
 from podium.errors import APIError
-from podium.server.api_errors import error_responses, invalid
+from podium.server.api_errors import invalid
 from podium.server.approval import expiry
 from podium.server.background import BackgroundQuestions
 from podium.server.keys import Caller
@@ -21,21 +21,13 @@ from podium.server.openai.response_items import find_background, find_trace, unk
 from podium.server.openai.responses_body import EchoedFields
 from podium.server.openai.responses_reply import ResponseFrame, input_items, output_items, response_usage
 from podium.server.requests import RequestCaller, streamed_reply
-from podium.server.served_answers import (
-    answer_from_plan,
-    answer_from_trace,
-    no_answer_error,
-    to_details,
-)
+from podium.server.served_answers import answer_from_plan, answer_from_trace, no_answer_error, to_details
 from podium.server.service import Service
 from podium.trace import Trace
 
-_ERRORS = (400, 401, 404, 429, 503)
 
-
-def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
+def add_routes(app: FastAPI, service: Service, background: BackgroundQuestions) -> None:
     """The routes; `background` makes the responses that are not finished."""
-    router = APIRouter()
 
     async def read(id: str, caller: Caller) -> dict[str, Any]:
         row = await find_background(id, service, caller)
@@ -43,13 +35,10 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
             return _frame(row.trace).response("in_progress" if row.begun else "queued")
         return _ended_response(await find_trace(id, service, caller, "id"))
 
-    @router.get(
+    @app.get(
         "/v1/responses/{id}",
         response_class=Response,
-        responses={
-            **streamed_reply("The response", "id", "object", "status", "output"),
-            **error_responses(*_ERRORS),
-        },
+        responses=streamed_reply("The response", "id", "object", "status", "output"),
     )
     async def retrieve(
         caller: RequestCaller,
@@ -64,7 +53,7 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
         after = -1 if starting_after is None else starting_after
         return stream_response(background, id.removeprefix("resp_"), caller, after=after)
 
-    @router.post("/v1/responses/{id}/cancel", responses=error_responses(*_ERRORS))
+    @app.post("/v1/responses/{id}/cancel")
     async def cancel(caller: RequestCaller, id: str) -> dict[str, Any]:
         row = await find_background(id, service, caller)
         if row is not None:
@@ -73,7 +62,7 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
             raise invalid("Only a response in the background can be cancelled; this one is finished.", "id")
         return await read(id, caller)
 
-    @router.delete("/v1/responses/{id}", responses=error_responses(*_ERRORS))
+    @app.delete("/v1/responses/{id}")
     async def delete(caller: RequestCaller, id: str) -> dict[str, Any]:
         row = await find_background(id, service, caller)
         if row is not None:
@@ -84,7 +73,7 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
             raise unknown_response(id, "id")
         return {"id": id, "object": "response", "deleted": True}
 
-    @router.get("/v1/responses/{id}/input_items", responses=error_responses(*_ERRORS))
+    @app.get("/v1/responses/{id}/input_items")
     async def read_input(
         caller: RequestCaller,
         id: str,
@@ -106,8 +95,6 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
             "last_id": page[-1]["id"] if page else None,
             "has_more": start + limit < len(items),
         }
-
-    return router
 
 
 def _ended_response(trace: Trace) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Middleware against misuse by browsers: checks Host and Origin, and sets security headers on every response.
+"""The outermost middleware: it normalizes the path, refuses misuse by browsers, sets headers, and counts requests.
 
 Without keys, any page in this machine's browser could call the server. The Host header reveals a page that points its
 own host name here (DNS rebinding), and the Origin header reveals a page of another origin. With keys, any host name is
@@ -10,17 +10,19 @@ from __future__ import annotations
 import re
 from itertools import count
 from secrets import token_hex
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from podium.errors import APIError
 from podium.server.api_errors import forbidden, invalid, send_error
+from podium.server.in_flight import SAFE_METHODS
 from podium.server.keys.keys import is_loopback
+from podium.server.operations import OTHER, Metrics
 from podium.server.service import Service
 
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-"""Methods that neither ask a question nor change anything."""
+_CARELESS = re.compile("//|./$|^/v1/v1/")
+"""Matches paths that clients have joined carelessly from an address and a path."""
 _HOST = re.compile(
     r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[^][:/@?#\\\s]+?)\.?)(?::(?P<port>[0-9]{0,5}))?"
 )
@@ -39,26 +41,56 @@ _MOST_BYTES = 32 * 2**10
 """The most bytes of a request's address and headers."""
 
 
-class HostCheck:
-    """Refuses requests with too large headers, a foreign Host header, or a foreign Origin header.
+class Gate:
+    """Middleware that sees every request first.
+
+    It refuses requests with too large headers, a foreign Host header, or a foreign Origin header. It counts all
+    requests by method, route and status. Each response gets the security headers and an `x-request-id`, except those
+    that the route set itself. An id has a random part of the process, and the number of the request in this process.
 
     Args:
         service: the service, whose settings name the allowed origins. Their host names are also accepted as Host,
             because a proxy may send its own name.
     """
 
-    def __init__(self, app: ASGIApp, service: Service) -> None:
+    def __init__(self, app: ASGIApp, service: Service, metrics: Metrics) -> None:
         self._app = app
         self._service = service
+        self._metrics = metrics
         self._origins = frozenset(origin.encode() for origin in service.settings.serve.cors)
         self._names = frozenset(urlsplit(origin).hostname for origin in service.settings.serve.cors)
+        self._process = token_hex(8)
+        self._numbers = count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refusal = None if scope["type"] == "lifespan" else self._refusal(scope)
-        if refusal is not None:
-            await send_error(refusal, scope, receive, send)
-        else:
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
+            return
+        if _CARELESS.search(scope["path"]):
+            scope = _with_normal_path(scope)
+        status = 500
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = message["headers"]
+                own = dict(headers)
+                request_id = (b"x-request-id", f"{self._process}-{next(self._numbers)}".encode())
+                added = [pair for pair in (*_HEADERS, request_id) if pair[0] not in own]
+                message["headers"] = [*headers, *added]
+            await send(message)
+
+        try:
+            refusal = self._refusal(scope)
+            if refusal is not None:
+                await send_error(refusal, scope, receive, send_with_headers)
+            else:
+                await self._app(scope, receive, send_with_headers)
+        finally:
+            # Callers can make up paths and methods, so all requests without a route share one label.
+            route = getattr(scope.get("route"), "path", OTHER)
+            self._metrics.count_request(scope["method"] if route != OTHER else OTHER, route, status)
 
     def _refusal(self, scope: Scope) -> APIError | None:
         size = len(scope["query_string"]) + len(scope["path"])
@@ -111,31 +143,10 @@ class HostCheck:
         return lowered in self._origins or (host is not None and lowered.partition(b"://")[2] == host.lower())
 
 
-class SecurityHeaders:
-    """Adds these headers and an `x-request-id` to each response, except those that the route set itself.
+def _with_normal_path(scope: Scope) -> Scope:
+    """The scope of a request with a path without double slashes, a slash at its end, or a second `/v1`.
 
-    An id has a random part of the process, and the number of the request in this process.
+    A redirect would not help, since many clients lose the body of a POST on the way.
     """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-        self._process = token_hex(8)
-        self._numbers = count(1)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-
-        async def add_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = message["headers"]
-                own = {name for name, _ in headers}
-                request_id = (b"x-request-id", f"{self._process}-{next(self._numbers)}".encode())
-                message["headers"] = [
-                    *headers,
-                    *(pair for pair in (*_HEADERS, request_id) if pair[0] not in own),
-                ]
-            await send(message)
-
-        await self._app(scope, receive, add_headers)
+    path = re.sub(r"^(/v1)+(?=/v1/)", "", re.sub("/{2,}", "/", scope["path"])).rstrip("/") or "/"
+    return {**scope, "path": path, "raw_path": quote(path).encode()}
