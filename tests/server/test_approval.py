@@ -191,7 +191,7 @@ def test_step_estimate_uses_past_answers_or_states_its_assumption(
     assert [step["source"] for step in estimate["steps"]] == [assumed, assumed]
     for _ in range(5):
         client.post("/v1/chat/completions", json={"model": "wren", "messages": ASKED})
-    monkeypatch.setattr("podium.server.plan_prices._FRESH_S", 0.0)
+    monkeypatch.setattr("podium.server.recent_traces._FRESH_S", 0.0)
     first, second = plan(client)["estimate"]["steps"]
     assert first["source"].startswith("5 past answers, at $1")
     assert first["cost_usd"]["low"] == first["cost_usd"]["high"] < second["cost_usd"]["likely"]

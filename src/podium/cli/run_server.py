@@ -122,7 +122,7 @@ async def _open_service(
             team,
             store=traces,
             keys=keys,
-            observers=() if telemetry is None else (telemetry.observer,),
+            observers=() if telemetry is None else (telemetry.observe,),
             peers=peers,
         )
 

@@ -77,12 +77,8 @@ TOO_LONG = "There was no answer within "
 
 
 def took_too_long(seconds: float, recorded: str) -> APIError:
-    """The error for a question that had no answer within the server's time limit.
-
-    Args:
-        seconds: the limit.
-        recorded: the status that the question's trace has.
-    """
+    """The error for a question that had no answer within the server's limit of `seconds`. Its trace has the status
+    `recorded`."""
     return APIError(
         504,
         "timeout_error",

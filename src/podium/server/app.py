@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 from podium import __version__
 from podium.server import operations, viewer
 from podium.server.anthropic import messages
-from podium.server.api import ask, outcomes, pool, runs, spend, traces
+from podium.server.api import ask, pool, runs, spend, traces
 from podium.server.api_errors import ERROR_RESPONSES, add_error_handlers
 from podium.server.background import BackgroundQuestions
 from podium.server.body_limits import BodyLimits
@@ -42,7 +42,7 @@ def create_app(service: Service) -> FastAPI:
     background = BackgroundQuestions(service)
     in_flight = InFlightRequests()
     metrics = operations.Metrics(service, in_flight)
-    service.observers.append(metrics.observer)
+    service.observers.append(metrics.observe)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -67,7 +67,7 @@ def create_app(service: Service) -> FastAPI:
     app.state.in_flight = in_flight
     app.router.route_class = _Route
     add_error_handlers(app)
-    for module in (chat_completions, messages, models, pool, traces, outcomes, runs, spend):
+    for module in (chat_completions, messages, models, pool, traces, runs, spend):
         module.add_routes(app, service)
     for module in (responses, stored_responses, ask):
         module.add_routes(app, service, background)

@@ -31,22 +31,15 @@ _LOG = logging.getLogger("podium.server")
 
 
 class WaitingPlans:
-    """The plans that wait, each for its own caller.
-
-    Args:
-        store: the store in which plans wait.
-    """
+    """The plans that wait, each for its own caller."""
 
     def __init__(self, store: AsyncTraceStore) -> None:
         self._store = store
         self._here: dict[str, Trace] = {}
 
     def add(self, planned: Trace, *, keep: bool) -> None:
-        """Let a plan wait. If planning failed, the trace is stored and does not wait.
-
-        Args:
-            keep: whether the plan leaves a trace. If not, it waits only in this process.
-        """
+        """Let a plan wait, only in this process unless it may leave a trace (`keep`). If planning failed, the trace is
+        stored and does not wait."""
         if keep:
             try:
                 self._store.add(planned)
@@ -66,11 +59,7 @@ class WaitingPlans:
             del self._here[id_]
 
     async def find(self, id_: str, caller: Caller) -> Trace:
-        """The plan with this id.
-
-        Raises:
-            APIError: 404, the plan does not wait, or waits for another caller.
-        """
+        """The plan with this id. Raises an `APIError`: 404, the plan does not wait, or waits for another caller."""
         planned = self._here.get(id_) or await self._store.find(id_, caller.visible_owner)
         if (
             planned is None
@@ -83,15 +72,8 @@ class WaitingPlans:
         return planned
 
     async def take(self, planned: Trace) -> None:
-        """End the wait of a plan. If several calls on any replicas take one plan, only one succeeds.
-
-        Args:
-            planned: the plan, from `find`.
-
-        Raises:
-            APIError: 404, the plan does not wait any more.
-            asyncio.CancelledError: the call was cancelled. The plan keeps waiting.
-        """
+        """End the wait of a plan, from `find`. If several calls on any replicas take one plan, only one succeeds, and
+        the others raise an `APIError`: 404. If the call is cancelled, the plan keeps waiting."""
         if self._here.pop(planned.id, None) is not None:
             return
         taking = asyncio.ensure_future(self._store.delete(planned.id, planned.owner, status="planned"))
@@ -110,11 +92,7 @@ class WaitingPlans:
             self.add(planned, keep=True)
 
     async def reject(self, id_: str, caller: Caller) -> None:
-        """Take the plan, and store its trace as that of a cancelled question.
-
-        Raises:
-            APIError: see `find`.
-        """
+        """Take the plan, and store its trace as that of a cancelled question."""
         was_here = id_ in self._here
         planned = await self.find(id_, caller)
         await self.take(planned)
@@ -147,11 +125,8 @@ class ApprovedPlan:
 
     @classmethod
     def of(cls, planned: Trace, request: ChatRequest) -> ApprovedPlan:
-        """The plan as the request approves it.
-
-        Raises:
-            APIError: 400, the request is about another question, or the edited plan cannot be run.
-        """
+        """The plan as the request approves it. Raises an `APIError`: 400, the request is about another question, or the
+        edited plan cannot be run."""
         if not _is_same_question(planned.question, request.question):
             raise invalid(
                 f"The plan {planned.id} is for another question: send the messages that it was made for.",
@@ -159,9 +134,9 @@ class ApprovedPlan:
             )
         workflow = planned.rounds[0].workflow
         assert workflow is not None
-        if request.workflow is not None:
+        if request.options.workflow is not None:
             edited = parse(
-                request.workflow,
+                request.options.workflow,
                 workers=len(planned.pool),
                 max_steps=max(planned.max_steps, len(workflow.steps)),
             )
@@ -177,11 +152,7 @@ class ApprovedPlan:
         return tuple(profile.name for profile in self.planned.pool)
 
     def workflow_for(self, pool: Pool) -> Workflow:
-        """The workflow with the numbers of `pool`.
-
-        Raises:
-            APIError: 400, the pool lacks a step's worker.
-        """
+        """The workflow with the numbers of `pool`. Raises an `APIError`: 400, the pool lacks a step's worker."""
         steps = []
         for position, step in enumerate(self.workflow.steps):
             name = self.names[step.worker]
@@ -196,11 +167,7 @@ class ApprovedPlan:
         return Workflow(tuple(steps))
 
     def planner(self, pool: Pool) -> PrewrittenPlans:
-        """A planner that returns this plan for `pool`, under the name of the planner that wrote it.
-
-        Raises:
-            APIError: see `workflow_for`.
-        """
+        """A planner that returns this plan for `pool`, under the name of the planner that wrote it."""
         (round_,) = self.planned.rounds
         edited = self.workflow != round_.workflow
         plan = replace(

@@ -46,11 +46,7 @@ _FULL_ID = re.compile("[0-9a-f]{32}")
 
 
 class BackgroundQuestions:
-    """The questions that this process answers in the background.
-
-    Args:
-        service: answers them.
-    """
+    """The questions that this process answers in the background."""
 
     def __init__(self, service: Service) -> None:
         self.logs = EventLogs(service.peers, "background", kept_s=_KEPT_S)
@@ -165,10 +161,7 @@ class BackgroundQuestions:
 
     async def _answer(self, running: _BackgroundQuestion) -> Trace:
         """The trace of a question, even if it failed, was cancelled, or took longer than the server's time limit.
-
-        Raises:
-            asyncio.CancelledError: the question was deleted.
-        """
+        Raises a `asyncio.CancelledError`: the question was deleted."""
         ended: list[Trace] = []
 
         def observe(event: Event) -> None:
@@ -204,11 +197,8 @@ class BackgroundQuestions:
         return ended[-1] if ended else running.lost.model_copy(update={"status": status, "error": why})
 
     async def _keep(self, trace: Trace, caller: Caller) -> bool:
-        """Store the trace of a question, then remove the question. Returns False if it was deleted, or given up for
-        dead.
-
-        If the process is killed between the two, nothing is lost.
-        """
+        """Store the trace of a question, then remove the question, so that nothing is lost if the process is killed.
+        Returns False if the question was deleted, or given up for dead."""
         store = self._service.store
         try:
             if trace.id not in await self._table.beat(self._holder):

@@ -165,11 +165,7 @@ class JsonShape:
         self.deepest = max(self.deepest, deepest)
 
     def check(self) -> None:
-        """Refuse a text that is too deep or has too many values.
-
-        Raises:
-            APIError: 400.
-        """
+        """Refuse a text that is too deep or has too many values."""
         if self.deepest > _MAX_DEPTH:
             raise invalid(
                 f"The body has more than {_MAX_DEPTH} levels of nested lists and objects: send it flatter.",

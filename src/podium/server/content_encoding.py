@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Protocol
+from collections.abc import Iterable, Iterator
 
 from podium.errors import APIError
 from podium.server.api_errors import invalid
@@ -25,20 +24,8 @@ _WINDOW_LOG = 23
 """The largest window of zstd that is decoded: 8 MiB, which every decoder must support (RFC 9659)."""
 
 
-class _Stream(Protocol):
-    """A compressed body, as Python's zstd reads it."""
-
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def needs_input(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, max_length: int) -> bytes: ...
-
-
 class _Zlib:
-    """A body compressed by gzip or deflate, with the interface of `_Stream`."""
+    """A body compressed by gzip or deflate, with the interface of `zstd.ZstdDecompressor`."""
 
     def __init__(self, wbits: int) -> None:
         self._inner = zlib.decompressobj(wbits)
@@ -58,60 +45,42 @@ class _Zlib:
         return decoded
 
 
-def _gzip(_: bytes) -> _Stream:
+def _open(encoding: str, beginning: bytes) -> _Zlib | zstd.ZstdDecompressor:
+    """The decoder of a body that begins with these bytes."""
+    if encoding == "zstd":
+        return zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: _WINDOW_LOG})
+    if encoding == "deflate":
+        # The name means zlib's format, but some clients send the bare data without its frame.
+        return _Zlib(zlib.MAX_WBITS if beginning[0] & 0x0F == 8 else -zlib.MAX_WBITS)
     return _Zlib(zlib.MAX_WBITS + 16)
 
 
-def _deflate(beginning: bytes) -> _Stream:
-    """A decoder for "deflate". The name means zlib's format, but some clients send the bare data without its frame."""
-    return _Zlib(zlib.MAX_WBITS if beginning[0] & 0x0F == 8 else -zlib.MAX_WBITS)
-
-
-def _zstd(_: bytes) -> _Stream:
-    return zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: _WINDOW_LOG})
-
-
-_STARTS: Mapping[str, Callable[[bytes], _Stream]] = {
-    "gzip": _gzip,
-    "x-gzip": _gzip,
-    "deflate": _deflate,
-    "zstd": _zstd,
-}
 _ACCEPTED = ("gzip", "deflate", "zstd")
 
 
 class BodyDecoder:
-    """Decodes one body.
-
-    Args:
-        headers: the values of its Content-Encoding headers, in their order.
-
-    Raises:
-        APIError: 415, the encoding is unknown, or there are several in a row.
-    """
+    """Decodes one body, by the values of its Content-Encoding headers in their order. Raises an `APIError`: 415, the
+    encoding is unknown, or there are several in a row."""
 
     def __init__(self, headers: Iterable[bytes]) -> None:
         encodings = ",".join(value.decode("latin-1") for value in headers).lower().split(",")
         names = [name for part in encodings if (name := part.strip()) not in ("", "identity")]
         for name in names:
-            if name not in _STARTS:
+            if name not in (*_ACCEPTED, "x-gzip"):
                 raise _unsupported(f"The body's encoding {name[:50]!r} is not known here")
         if len(names) > 1:
             raise _unsupported(f"The body has {len(names)} encodings in a row")
         self._name = names[0] if names else None
-        self._stream: _Stream | None = None
+        self._stream: _Zlib | zstd.ZstdDecompressor | None = None
 
     def decode(self, piece: bytes) -> Iterator[bytes]:
-        """The decoded bytes of the next piece, in pieces that fit into memory.
-
-        Raises:
-            APIError: 400, the body is not what its encoding says.
-        """
+        """The decoded bytes of the next piece, in pieces that fit into memory. Raises an `APIError`: 400, the body is
+        not what its encoding says."""
         if self._name is None or not piece:
             yield piece
             return
         if self._stream is None:
-            self._stream = _STARTS[self._name](piece)
+            self._stream = _open(self._name, piece)
         has_more = True
         while has_more:
             if self._stream.eof:
@@ -125,11 +94,7 @@ class BodyDecoder:
             has_more = bool(self._stream.unused_data) or not (self._stream.eof or self._stream.needs_input)
 
     def end(self) -> None:
-        """Check that the body is complete.
-
-        Raises:
-            APIError: 400, the body breaks off.
-        """
+        """Check that the body is complete. Raises an `APIError`: 400, the body breaks off."""
         if self._stream is not None and not self._stream.eof:
             raise self._wrong("breaks off before its end")
 

@@ -39,11 +39,6 @@ class CallId(NamedTuple):
     number: int
 
     @classmethod
-    def of(cls, trace_id: str, worker: str, number: int) -> CallId:
-        """The id of call `number` that `worker` made in a trace."""
-        return cls(trace_id, _worker_letters(worker), number)
-
-    @classmethod
     def parse(cls, id_: str) -> CallId | None:
         """Read an id. Returns None if Podium did not write it."""
         match = _ID.fullmatch(id_)
@@ -61,10 +56,9 @@ def _worker_letters(worker: str) -> str:
 
 def requested_calls(answer: ServedAnswer) -> tuple[ToolCall, ...]:
     """The tool calls of an answer, with the ids by which the caller knows them."""
+    letters = _worker_letters(answer.worker)
     return tuple(
-        call.model_copy(
-            update={"id": str(CallId.of(answer.trace_id, answer.worker, number)), "provider_id": call.id}
-        )
+        call.model_copy(update={"id": str(CallId(answer.trace_id, letters, number)), "provider_id": call.id})
         for number, call in enumerate(answer.tool_calls)
     )
 
@@ -148,10 +142,7 @@ async def stay_with_worker(request: ChatRequest, service: Service, caller: Calle
     """If a worker called the caller's tools in this conversation, send the request to that worker, without a plan.
 
     If that worker is unknown or not allowed, tool results go to a worker that the planner requires, else to the
-    planner's fallback, else to the first eligible worker.
-
-    Raises:
-        APIError: 400, no eligible worker supports tools.
+    planner's fallback, else to the first eligible worker. Raises an `APIError`: 400, no eligible worker supports tools.
     """
     if not any(message.tool_calls for message in request.question.history):
         return request
@@ -188,11 +179,7 @@ async def _default_worker(request: ChatRequest, service: Service, caller: Caller
 
 
 def _may_continue(worker: str, request: ChatRequest, service: Service, caller: Caller) -> bool:
-    return (
-        worker in caller.allowed(service.pool.names)
-        and worker not in request.deny
-        and (request.allow is None or worker in request.allow)
-    )
+    return worker in caller.allowed(service.pool.names) and request.allows(worker)
 
 
 def _worker_messages(span: Span, trace: Trace, answers: tuple[Message, ...]) -> tuple[Message, ...] | None:
@@ -230,3 +217,15 @@ async def _with_states(request: ChatRequest, service: Service, caller: Caller) -
     return replace(
         request, question=request.question.model_copy(update={"history": history}), messages=messages
     )
+
+
+def check_has_tools(tools: Sequence[str], field: str) -> None:
+    """Check that a request whose `field` is about tools has any. Raises an `APIError`: 400."""
+    if not tools:
+        raise invalid(f"{field} is about tools, and the request has none.", field)
+
+
+def check_tool_name(tools: Sequence[str], name: str, field: str) -> None:
+    """Check that the tool that must be called is one of the request's functions. Raises an `APIError`: 400."""
+    if name not in tools:
+        raise invalid(f"tool_choice names {name!r}; the request's tools are {', '.join(tools)}.", field)

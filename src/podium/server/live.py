@@ -31,11 +31,7 @@ MAX_KEPT = 500
 
 
 class EventLog(ABC):
-    """The events of one question so far.
-
-    Args:
-        owner: the key that may read the log, besides admins.
-    """
+    """The events of one question so far. Only the key `owner` and admins may read them."""
 
     def __init__(self, owner: str | None) -> None:
         self.owner = owner
@@ -68,11 +64,8 @@ class EventLog(ABC):
             reader.set()
 
     async def events(self, after: str | None = None) -> AsyncIterator[bytes]:
-        """The question's events from the beginning to its end, as they happen.
-
-        Args:
-            after: the name of the last event that the reader has. An unknown name means that it has none.
-        """
+        """The question's events to its end, as they happen: all, or those after the event named `after`, if it is
+        known."""
         wake = asyncio.Event()
         self._readers.add(wake)
         try:
@@ -183,11 +176,7 @@ class EventLogs:
 
 class QuestionLog(EventLog):
     """The stream events of `/api/traces/{id}/events`. Text that has piled up is read as one piece. A log takes as much
-    memory as the trace will take.
-
-    Args:
-        question, planner, workers: the values of the first event. `workers` are in the order of the pool.
-    """
+    memory as the trace will take. Plans refer to `workers` by number."""
 
     def __init__(
         self,
@@ -234,15 +223,15 @@ class QuestionLog(EventLog):
         index, read = cursor
         if index < 0:
             started_at = self._started_at.isoformat(timespec="milliseconds")
-            return self._started(started_at=started_at).encoded, (0, 0)
+            return self._started(started_at=started_at), (0, 0)
         if index >= len(self._log):
             return None
         item = self._log[index]
         if not isinstance(item, _Text):
-            return to_stream_event(str(index), item, self._workers).encoded, (index + 1, 0)
+            return to_stream_event(str(index), item, self._workers), (index + 1, 0)
         if read < item.length:
             text, read = item.since(read)
-            return text_event(f"{index}.{read}", item.event, text).encoded, (index, read)
+            return text_event(f"{index}.{read}", item.event, text), (index, read)
         return self.read((index + 1, 0)) if index + 1 < len(self._log) else None
 
 

@@ -24,11 +24,9 @@ from prometheus_client.registry import Collector
 from podium.errors import APIError
 from podium.server.api_errors import forbidden
 from podium.server.in_flight import InFlightRequests
-from podium.server.keys import Caller
 from podium.server.requests import ChatRequest, RequestCaller
 from podium.server.service import Service
 from podium.server.streaming import Write
-from podium.team import Event, QuestionEnded
 from podium.trace import Span, Trace
 from podium.trace.costs import PLANNING, costs_of, spent_by_worker
 
@@ -164,22 +162,15 @@ class Metrics:
         counting."""
         return cache(Counter(f"podium_{name}", help_, labels, registry=self.registry).labels)
 
-    def observer(self, trace_id: str, request: ChatRequest, caller: Caller) -> Callable[[Event], None]:
-        """The observer of one question (an `ObserverFactory`).
+    def observe(self, request: ChatRequest, trace: Trace) -> None:
+        """Count a question that has ended (an `Observer`).
 
         A plan counts when it is written, so not again in the question that runs it by its id.
         """
-        del trace_id, caller
-        is_planned = request.plan_id is not None
-
-        def observe(event: Event) -> None:
-            if isinstance(event, QuestionEnded):
-                if not is_planned:
-                    self._count_plans(event.trace)
-                if event.trace.status != "planned":
-                    self._count(event.trace)
-
-        return observe
+        if request.options.plan_id is None:
+            self._count_plans(trace)
+        if trace.status != "planned":
+            self._count(trace)
 
     def count_request(self, method: str, route: str, status: int) -> None:
         """Count an answered HTTP request."""
@@ -187,17 +178,19 @@ class Metrics:
 
     def _count_plans(self, trace: Trace) -> None:
         for round_ in trace.rounds:
-            self._plan_tokens("input").inc(round_.plan.spent.usage.input_tokens)
-            self._plan_tokens("output").inc(round_.plan.spent.usage.output_tokens)
-            self._plan_usd.inc(round_.plan.spent.cost_usd)
+            spent = round_.plan.spent
+            if not (spent.usage.tokens or spent.cost_usd):
+                continue
+            self._plan_tokens("input").inc(spent.usage.input_tokens)
+            self._plan_tokens("output").inc(spent.usage.output_tokens)
+            self._plan_usd.inc(spent.cost_usd)
 
     def _count(self, trace: Trace) -> None:
         planner = self._name(trace.planner)
         self._questions(planner, trace.status).inc()
         self._seconds(planner).observe(trace.seconds)
-        for round_ in trace.rounds:
-            for span in round_.all_spans:
-                self._count_step(span)
+        for span in trace.spans:
+            self._count_step(span)
         for cost in costs_of(trace):
             if cost.worker != PLANNING:
                 self._usd(cost.worker).inc(cost.usd - cost.unpaid_usd)
@@ -233,24 +226,22 @@ class _CurrentState(Collector):
     def collect(self) -> Iterator[Metric]:
         """The current values."""
         statuses = self._service.dispatcher.status
-        for name, help_ in (
-            ("attempts", "Attempts at worker calls, retries and hedges included."),
-            ("failures", "Attempts that failed."),
-            ("retries", "Attempts that repeated a failed one."),
-            ("hedges", "Second attempts started while a slow one was running."),
+        for kind, name, help_ in (
+            (CounterMetricFamily, "attempts", "Attempts at worker calls, retries and hedges included."),
+            (CounterMetricFamily, "failures", "Attempts that failed."),
+            (CounterMetricFamily, "retries", "Attempts that repeated a failed one."),
+            (CounterMetricFamily, "hedges", "Second attempts started while a slow one was running."),
+            (GaugeMetricFamily, "in_flight", "Worker calls that are running."),
+            (
+                GaugeMetricFamily,
+                "waiting",
+                "Worker calls that wait for the worker's rate or concurrency limits.",
+            ),
         ):
-            counter = CounterMetricFamily(f"podium_worker_{name}", help_, labels=("worker",))
+            family = kind(f"podium_worker_{name}", help_, labels=("worker",))
             for status in statuses:
-                counter.add_metric((status.worker,), getattr(status, name))
-            yield counter
-        for name, help_ in (
-            ("in_flight", "Worker calls that are running."),
-            ("waiting", "Worker calls that wait for the worker's rate or concurrency limits."),
-        ):
-            gauge = GaugeMetricFamily(f"podium_worker_{name}", help_, labels=("worker",))
-            for status in statuses:
-                gauge.add_metric((status.worker,), getattr(status, name))
-            yield gauge
+                family.add_metric((status.worker,), getattr(status, name))
+            yield family
         state = GaugeMetricFamily(
             "podium_worker_breaker_state",
             "Circuit breaker: 0 closed, 1 half open, 2 open (the worker is in cooldown).",
@@ -266,14 +257,10 @@ class _CurrentState(Collector):
             (
                 "draining",
                 "1 while the server shuts down and takes no new questions.",
-                int(self._in_flight.draining),
+                self._in_flight.draining,
             ),
             ("traces_waiting", "Traces that wait to be written.", store.waiting),
-            (
-                "store_down",
-                "1 while traces cannot be written.",
-                int(bool(store.write_problem)),
-            ),
+            ("store_down", "1 while traces cannot be written.", bool(store.write_problem)),
         ):
             yield GaugeMetricFamily(f"podium_{name}", help_, value=value)
 

@@ -76,7 +76,7 @@ class _Model:
 
 
 class SpanExporter:
-    """Exports traces to a tracer. It belongs to one thread.
+    """Exports traces to a tracer.
 
     Args:
         ids: the id generator of the tracer's provider.
@@ -106,25 +106,28 @@ class SpanExporter:
             "podium.rounds": len(trace.rounds),
             "podium.calls": trace.calls,
             "podium.cost_usd": trace.cost_usd,
+            "podium.key": trace.owner,
         }
-        if trace.owner is not None:
-            attributes["podium.key"] = trace.owner
         if self._texts:
             messages = (*trace.question.history, Message(role="user", content=trace.question.text))
             attributes["gen_ai.input.messages"] = _messages(messages)
             if trace.answer is not None:
                 attributes["gen_ai.output.messages"] = _answer(trace.answer, None)
-        error = _ERROR_TYPES.get(trace.status)
-        with _OpenSpan(self, f"invoke_workflow {trace.planner}", started, trace.seconds, parent) as open_span:
-            open_span.set(attributes, error, trace.error)
-            plan_start = started
-            for number, round_ in enumerate(trace.rounds):
-                self._export_plan(trace.planner, number, round_, (started, plan_start), open_span.context)
-                for span in round_.all_spans:
-                    if span.status != "skipped":
-                        self._export_step(number, span, started, open_span.context)
-                ends = [_after(started, span.ended_s) for span in round_.spans]
-                plan_start = max(ends, default=_after(plan_start, round_.plan.seconds))
+        inside = self._export_span(
+            f"invoke_workflow {trace.planner}",
+            (started, trace.seconds),
+            parent,
+            attributes,
+            error=(_ERROR_TYPES.get(trace.status), trace.error),
+        )
+        plan_start = started
+        for number, round_ in enumerate(trace.rounds):
+            self._export_plan(trace.planner, number, round_, (started, plan_start), inside)
+            for span in round_.all_spans:
+                if span.status != "skipped":
+                    self._export_step(number, span, started, inside)
+            ends = [_after(started, span.ended_s) for span in round_.spans]
+            plan_start = max(ends, default=_after(plan_start, round_.plan.seconds))
 
     def _export_plan(
         self, planner: str, number: int, round_: RoundTrace, times: tuple[int, int], parent: Context
@@ -142,9 +145,11 @@ class SpanExporter:
         }
         if self._texts:
             attributes["gen_ai.output.messages"] = _answer(round_.plan.text, None)
-        with _OpenSpan(self, f"plan {planner}", start, round_.plan.seconds, parent) as open_span:
-            open_span.set(attributes, round_.error_kind, str(round_.error or "") or None)
-            self._export_attempts(round_.plan.attempts, started, open_span.context)
+        error = (round_.error_kind, str(round_.error or "") or None)
+        inside = self._export_span(
+            f"plan {planner}", (start, round_.plan.seconds), parent, attributes, error=error
+        )
+        self._export_attempts(round_.plan.attempts, started, inside)
 
     def _export_step(self, number: int, span: Span, started: int, parent: Context) -> None:
         worker = span.answered_by or span.worker
@@ -177,62 +182,49 @@ class SpanExporter:
         error = _ERROR_TYPES.get(span.status)
         if span.status == "failed" and span.attempts:
             error = span.attempts[-1].error_kind or error
-        start = _after(started, span.started_s)
-        with _OpenSpan(
-            self, f"chat {model.name}", start, span.ended_s - span.started_s, parent, kind=SpanKind.CLIENT
-        ) as open_span:
-            open_span.set(attributes, error, span.error)
-            self._export_attempts(span.attempts, started, open_span.context)
-            if span.nested is not None:
-                self._export_question(span.nested, open_span.context)
+        times = (_after(started, span.started_s), span.ended_s - span.started_s)
+        inside = self._export_span(
+            f"chat {model.name}", times, parent, attributes, error=(error, span.error), kind=SpanKind.CLIENT
+        )
+        self._export_attempts(span.attempts, started, inside)
+        if span.nested is not None:
+            self._export_question(span.nested, inside)
 
     def _export_attempts(self, attempts: Sequence[Attempt], started: int, parent: Context) -> None:
-        """A span for each try, unless the first was answered."""
+        """Export a span for each try, unless the first was answered."""
         if len(attempts) < 2 and not any(attempt.error_kind for attempt in attempts):
             return
         for attempt in attempts:
-            start = _after(started, attempt.started_s)
-            seconds = attempt.ended_s - attempt.started_s
-            with _OpenSpan(self, f"attempt {attempt.worker}", start, seconds, parent) as open_span:
-                attributes = {"podium.worker": attempt.worker, "podium.hedge": attempt.hedge}
-                open_span.set(attributes, attempt.error_kind, attempt.error)
+            times = (_after(started, attempt.started_s), attempt.ended_s - attempt.started_s)
+            attributes = {"podium.worker": attempt.worker, "podium.hedge": attempt.hedge}
+            error = (attempt.error_kind, attempt.error)
+            self._export_span(f"attempt {attempt.worker}", times, parent, attributes, error=error)
 
-
-class _OpenSpan:
-    """One span with given start and end times."""
-
-    def __init__(
+    def _export_span(
         self,
-        spans: SpanExporter,
         name: str,
-        start: int,
-        seconds: float,
+        times: tuple[int, float],
         parent: Context,
+        attributes: Attributes,
         *,
+        error: tuple[str | None, str | None],
         kind: SpanKind = SpanKind.INTERNAL,
-    ) -> None:
-        self._span = spans._tracer.start_span(name, parent, kind, start_time=start)
-        self._ended = _after(start, max(0.0, seconds))
-        self._texts = spans._texts
+    ) -> Context:
+        """Export one span, and return the context for its children.
 
-    @property
-    def context(self) -> Context:
-        """The context for child spans."""
-        return set_span_in_context(self._span, Context())
-
-    def __enter__(self) -> _OpenSpan:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self._span.end(self._ended)
-
-    def set(self, attributes: Mapping[str, Any], error: str | None, sentence: str | None) -> None:
-        """Set the attributes that are not None, and the error if there is one."""
-        self._span.set_attributes({key: value for key, value in attributes.items() if value is not None})
-        if error is not None:
-            self._span.set_attribute("error.type", error)
-            # An error's message may quote what a model wrote.
-            self._span.set_status(Status(StatusCode.ERROR, sentence if self._texts else None))
+        Args:
+            times: when the span began, in nanoseconds, and its seconds.
+            attributes: those that are not None are exported.
+            error: the type of the error, and its sentence, which may quote what a model wrote.
+        """
+        start, seconds = times
+        given = {key: value for key, value in attributes.items() if value is not None}
+        span = self._tracer.start_span(name, parent, kind, given, start_time=start)
+        if error[0] is not None:
+            span.set_attribute("error.type", error[0])
+            span.set_status(Status(StatusCode.ERROR, error[1] if self._texts else None))
+        span.end(_after(start, max(0.0, seconds)))
+        return set_span_in_context(span, Context())
 
 
 def _usage(usage: Usage) -> Attributes:

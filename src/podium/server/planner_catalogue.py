@@ -42,7 +42,9 @@ class PlannerCatalogue:
 
     def __init__(self, team: Team, store: AsyncTraceStore | None = None) -> None:
         self._team = team
-        self.learning = OutcomeLearning(store)
+        self._store = store
+        self._learned_at: dict[str, float] = {}
+        self._learning = asyncio.Lock()
         self._baselines = known_baselines()
         self.last_error: str | None = None
         """Why the configured planner did not answer the last time. None if it answered."""
@@ -80,17 +82,13 @@ class PlannerCatalogue:
 
     async def get(self, name: str | None, param: str | None = None) -> OpenedPlanner:
         """Open a planner, or return it if it is open. Default: the configured planner. A planner that learns first
-        learns the latest outcomes.
-
-        Raises:
-            APIError: 404, there is no such planner.
-        """
+        learns the latest outcomes. Raises an `APIError`: 404, there is no such planner."""
         name = self.configured if name is None else name
         opened = self._opened.get(name)
         if opened is None:
             async with self._opening:
                 opened = self._opened.get(name) or await self._open(name, param)
-        await self.learning.refresh(opened.planner)
+        await self._learn(opened.planner)
         return opened
 
     async def check(self) -> CheckResult:
@@ -180,38 +178,24 @@ class PlannerCatalogue:
         for opened in self._opened.values():
             await opened.close()
 
-
-class OutcomeLearning:
-    """Lets planners that learn while they serve learn how their answers were judged.
-
-    They learn from the latest judged traces in the trace store, which hold everything that they know. So their
-    knowledge survives a restart, all servers of one store learn the same, and if an outcome is changed, removed or
-    deleted with its trace, its present state counts.
-
-    Args:
-        store: the store with judged traces. If it is None, planners learn nothing. While it cannot be read, they keep
-            what they know.
-    """
-
-    def __init__(self, store: AsyncTraceStore | None) -> None:
-        self._store = store
-        self._read_at: dict[str, float] = {}
-        self._reading = asyncio.Lock()
-
-    def mark_stale(self) -> None:
+    def mark_outcomes_stale(self) -> None:
         """Let the next plan read the outcomes again, since there is a new outcome."""
-        self._read_at.clear()
+        self._learned_at.clear()
 
-    async def refresh(self, planner: Planner) -> None:
-        """Let a planner that learns forget everything, and learn the latest outcomes of its traces in the order of the
-        questions."""
+    async def _learn(self, planner: Planner) -> None:
+        """Let a planner that learns while it serves learn how its answers were judged.
+
+        It forgets everything, and learns from its latest judged traces in the store, in the order of the questions. So
+        its knowledge survives a restart, all servers of one store learn the same, and if an outcome is changed, removed
+        or deleted with its trace, its present state counts. While the store cannot be read, it keeps what it knows.
+        """
         if self._store is None or not isinstance(planner, Learner):
             return
-        async with self._reading:
+        async with self._learning:
             now = time.monotonic()
-            if now - self._read_at.get(planner.name, float("-inf")) <= _FRESH_S:
+            if now - self._learned_at.get(planner.name, float("-inf")) <= _FRESH_S:
                 return
-            self._read_at[planner.name] = now
+            self._learned_at[planner.name] = now
             try:
                 traces = await self._store.with_outcomes(planner.name, planner.replayed_outcomes)
             except StoreError as error:

@@ -6,11 +6,12 @@ All APIs answer through it. The `ReplyWriter` of an API writes the reply.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+import os
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
-from uuid import uuid4
 
 from fastapi import Request
 from fastapi.responses import Response
@@ -28,15 +29,11 @@ from podium.server.served_answers import (
     no_answer_error,
 )
 from podium.server.service import Service
-from podium.server.streaming import EventStream, Write, cancel_on_disconnect
+from podium.server.streaming import EventStream, Write, until_disconnect
 from podium.server.unsupported_fields import ignored_header
 from podium.team import Event, PlanReady, QuestionEnded, Runner, TraceStoreError
 from podium.trace import Trace
 from podium.types import Usage
-from podium.workflow import Workflow
-
-NextEvents = Callable[[], Awaitable[list[tuple[int, Event]]]]
-"""A function that waits for the next events and returns all new events, each with the number of its answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +53,12 @@ class PreparedQuestion:
     async def open(
         cls, service: Service, request: ChatRequest, caller: Caller, count: int = 1
     ) -> PreparedQuestion:
-        """Check a request for `count` answers, without running anything.
-
-        Raises:
-            APIError, UsageError: the request cannot be answered.
-        """
+        """Check a request for `count` answers, without running anything."""
         approved = await service.find_plan(request, caller)
         runner = await service.open_runner(request, caller, approved)
-        ids = (request.plan_id or uuid4().hex, *(uuid4().hex for _ in range(1, count)))
-        return cls(service, request, caller, runner, ids, approved)
+        ids = [os.urandom(16).hex() for _ in range(count)]
+        ids[0] = request.options.plan_id or ids[0]
+        return cls(service, request, caller, runner, tuple(ids), approved)
 
     def with_metadata(self, metadata: dict[str, str]) -> PreparedQuestion:
         """The question with other metadata of its trace."""
@@ -88,29 +82,17 @@ class PreparedQuestion:
         streams: bool | None,
         headers: Mapping[str, str] = MappingProxyType({}),
     ) -> Response:
-        """Answer, and return the reply that `writer` writes.
-
-        Args:
-            request: a client that disconnects cancels the question.
-            headers: further headers of the reply.
-
-        Raises:
-            APIError: there is no answer, and no stream was begun.
-        """
+        """Answer, and return the reply that `writer` writes, with these further headers. A client that disconnects
+        cancels the question. Raises an `APIError`: there is no answer, and no stream was begun."""
         headers = {**self.headers, **headers}
         if streams:
-
-            async def produce(write: Write) -> None:
-                await self._stream(writer, write)
-
             return EventStream(
-                produce,
+                partial(self._stream, writer),
                 headers,
                 heartbeat=writer.heartbeat,
                 fail=lambda error: writer.start() + writer.fail(error),
             )
-        async with cancel_on_disconnect(request.receive):
-            answers, failed = await self._make_answers()
+        answers, failed = await until_disconnect(request.receive, self._make_answers())
         spent = sum(answer.cost_usd for answer in (*answers.values(), *failed))
         return Response(
             encode_reply(writer.whole(answers, failed)),
@@ -119,35 +101,32 @@ class PreparedQuestion:
         )
 
     async def _make_answers(self) -> tuple[dict[int, ServedAnswer], list[ServedAnswer]]:
-        if self.request.dry_run:
+        if self.request.options.dry_run:
             return {0: await self.answer_with_plan()}, []
-        ended: dict[int, Trace] = {}
         if len(self.ids) == 1:
-            ended[0] = await self.answer()
-            return self._to_answers(ended)
-        async with self._events(streams=False) as next_events:
-            while len(ended) < len(self.ids):
-                for number, event in await next_events():
-                    if isinstance(event, QuestionEnded):
-                        ended[number] = event.trace
+            return self._to_answers({0: await self.answer()})
+        ended: dict[int, Trace] = {}
+        async with aclosing(self._events(streams=False)) as batches:
+            async for batch in batches:
+                ended |= {n: event.trace for n, event in batch if isinstance(event, QuestionEnded)}
         return self._to_answers(ended)
 
     async def _stream(self, writer: ReplyWriter, write: Write) -> None:
-        if self.request.dry_run:
+        if self.request.options.dry_run:
             planned = await self.answer_with_plan()
             await write(writer.start() + writer.end(planned, [planned]))
             return
         ended: dict[int, Trace] = {}
-        async with self._events(streams=True) as next_events:
-            while len(ended) < len(self.ids):
-                pieces = []
-                for number, event in await next_events():
+        async with aclosing(self._events(streams=True)) as batches:
+            async for batch in batches:
+                content = b""
+                for number, event in batch:
                     if isinstance(event, QuestionEnded):
                         ended[number] = event.trace
-                        pieces.append(self._write_end(writer, number, ended))
+                        content += self._write_end(writer, number, ended)
                     else:
-                        pieces.append(writer.for_event(event, number))
-                if content := b"".join(pieces):
+                        content += writer.for_event(event, number)
+                if content:
                     await write(writer.start() + content)
 
     async def answer(
@@ -168,7 +147,6 @@ class PreparedQuestion:
             APIError: the approved plan was run meanwhile, so nothing ran.
             UsageError: the question cannot be answered as requested.
             StoreError: storage failed, and there is no answer.
-            asyncio.CancelledError: the caller disconnected. The trace is stored as cancelled.
         """
         service, trace_id = self.service, self.ids[number]
         if self.approved is not None:
@@ -207,34 +185,39 @@ class PreparedQuestion:
     def _observer(
         self, number: int, on_event: Callable[[Event], None] | None, log: Callable[[Event], None] | None
     ) -> Callable[[Event], None]:
-        """An observer that sends events to all observers, and stores the trace with its owner, user and metadata."""
-        service, runner, trace_id = self.service, self.runner, self.ids[number]
-        others = [observer(trace_id, self.request, self.caller) for observer in service.observers]
-        observers = [observer for observer in (log, *others, on_event) if observer is not None]
+        """An observer that tells the service, and `log` and `on_event`, about the events of answer `number`."""
+        service = self.service
 
         def observe(event: Event) -> None:
             if isinstance(event, QuestionEnded):
-                event = replace(event, trace=self._with_owner(event.trace))
-                service.conversations.record(event.trace, self.caller)
+                trace = self._with_owner(event.trace)
+                event = QuestionEnded(trace)
+                service.conversations.record(trace, self.caller)
                 if self.request.keep:
-                    service.keep(event.trace, self.caller)
+                    service.keep(trace, self.caller)
+                self._tell_observers(trace)
             elif isinstance(event, PlanReady):
-                service.planners.record_plan(runner.planner.name, event.trace.error)
-            for notify in observers:
-                notify(event)
+                service.planners.record_plan(self.runner.planner.name, event.trace.error)
+            if log is not None:
+                log(event)
+            if on_event is not None:
+                on_event(event)
 
         return observe
+
+    def _tell_observers(self, trace: Trace) -> None:
+        for observe in self.service.observers:
+            observe(self.request, trace)
 
     def _with_owner(self, trace: Trace) -> Trace:
         """The trace with the owner, user and metadata of its request."""
         added = {"owner": self.caller.name, "user": self.request.user, "metadata": self.request.metadata}
         return trace.model_copy(update=added)
 
-    @asynccontextmanager
-    async def _events(self, *, streams: bool) -> AsyncIterator[NextEvents]:
-        """Make all answers at the same time, and yield a function that waits for the next events.
+    async def _events(self, *, streams: bool) -> AsyncGenerator[list[tuple[int, Event]]]:
+        """Make all answers at the same time, and yield all new events, each with the number of its answer.
 
-        That function raises the errors of answering. Leaving the block cancels the answers that are still running.
+        Raises the errors of answering. Closing the generator cancels the answers that are still running.
         """
         queue: asyncio.Queue[tuple[int, Event | Exception]] = asyncio.Queue()
 
@@ -243,23 +226,23 @@ class PreparedQuestion:
                 await self.answer(
                     number, on_event=lambda event: queue.put_nowait((number, event)), streams=streams
                 )
-            except Exception as error:  # `next_events` raises it again, since it would be lost in this task.
+            except Exception as error:  # It is raised again below, since it would be lost in this task.
                 queue.put_nowait((number, error))
 
-        async def next_events() -> list[tuple[int, Event]]:
-            batch = [await queue.get()]
-            while not queue.empty():
-                batch.append(queue.get_nowait())
-            events: list[tuple[int, Event]] = []
-            for number, item in batch:
-                if isinstance(item, Exception):
-                    raise item
-                events.append((number, item))
-            return events
-
         tasks = [asyncio.create_task(answer(number)) for number in range(len(self.ids))]
+        running = len(tasks)
         try:
-            yield next_events
+            while running:
+                new = [await queue.get()]
+                while not queue.empty():
+                    new.append(queue.get_nowait())
+                events: list[tuple[int, Event]] = []
+                for number, item in new:
+                    if isinstance(item, Exception):
+                        raise item
+                    running -= isinstance(item, QuestionEnded)
+                    events.append((number, item))
+                yield events
         finally:
             for task in tasks:
                 task.cancel()
@@ -275,34 +258,29 @@ class PreparedQuestion:
         return writer.end(answer, number=number)
 
     def _to_answers(self, traces: Mapping[int, Trace]) -> tuple[dict[int, ServedAnswer], list[ServedAnswer]]:
-        """The answers by number, and what is known about failed answers, which do not stop the others.
-
-        Raises:
-            APIError: all answers failed.
-        """
-        error = (
-            None if any(trace.answer is not None for trace in traces.values()) else no_answer_error(traces[0])
-        )
-        if error is not None:
-            raise error
-        read = {number: answer_from_trace(traces[number], self.request.ignored) for number in sorted(traces)}
-        failed = [answer for number, answer in read.items() if traces[number].answer is None]
-        return {
-            number: answer for number, answer in read.items() if traces[number].answer is not None
-        }, failed
+        """The answers by number, and what is known about failed answers, which do not stop the others. Raises an
+        `APIError`: all answers failed."""
+        if all(trace.answer is None for trace in traces.values()):
+            raise no_answer_error(traces[0])
+        answers, failed = {}, []
+        for number in sorted(traces):
+            answer = answer_from_trace(traces[number], self.request.ignored)
+            if traces[number].answer is None:
+                failed.append(answer)
+            else:
+                answers[number] = answer
+        return answers, failed
 
     async def _dry_run(self) -> Trace:
         """Write the plan. Its trace waits for approval, or is stored if there is no plan, whatever happens."""
         request = self.request
-        observers = [observer(self.ids[0], request, self.caller) for observer in self.service.observers]
 
         def observe(event: Event) -> None:
             if isinstance(event, QuestionEnded):
-                event = replace(event, trace=self._with_owner(event.trace))
+                trace = self._with_owner(event.trace)
                 if request.worker is None:
-                    self.service.plans.add(event.trace, keep=request.keep)
-            for notify in observers:
-                notify(event)
+                    self.service.plans.add(trace, keep=request.keep)
+                self._tell_observers(trace)
 
         trace = await self.runner.dry_run(
             request.question, seed=request.seed, trace_id=self.ids[0], on_event=observe
@@ -311,31 +289,19 @@ class PreparedQuestion:
 
     async def answer_with_plan(self) -> ServedAnswer:
         """The answer of a dry run: its plan, which waits for approval. A plan that waits already is not written again,
-        but is checked with the request's changes.
-
-        Raises:
-            APIError: there is no plan.
-            UsageError: the question cannot be planned as requested.
-            StoreError: a spend limit cannot be written.
-            asyncio.CancelledError: the caller disconnected. The trace is stored as cancelled, with what planning cost.
-        """
-        service, request, runner, approved = self.service, self.request, self.runner, self.approved
-        workflow: Workflow | None
+        but is checked with the request's changes. Raises an `APIError`: there is no plan. If it is cancelled, the trace
+        is stored as cancelled, with what planning cost."""
+        service, request, pool, approved = self.service, self.request, self.runner.pool, self.approved
         if approved is not None:
-            trace, workflow = approved.planned, approved.workflow
-            estimate = await service.prices.estimate(
-                approved.workflow_for(runner.pool), runner.pool, request.question
-            )
+            trace, workflow, to_run = approved.planned, approved.workflow, approved.workflow_for(pool)
         else:
             trace = await self._dry_run()
-            workflow = trace.rounds[0].workflow
-            error = no_answer_error(trace)
-            if workflow is None and error is not None:
-                raise error
-            assert workflow is not None
-            estimate = await service.prices.estimate(workflow, runner.pool, request.question)
-        waits = request.worker is None
-        answer = answer_from_plan(trace, workflow, estimate, expires=expiry(trace) if waits else None)
+            if trace.rounds[0].workflow is None:
+                raise no_answer_error(trace)
+            workflow = to_run = trace.rounds[0].workflow
+        estimate = await service.recent_traces.estimate(to_run, pool, request.question)
+        expires = expiry(trace) if request.worker is None else None
+        answer = answer_from_plan(trace, workflow, estimate, expires=expires)
         if approved is not None:  # The request that asked for the plan has paid for planning.
             answer = replace(answer, usage=Usage(), cost_usd=0.0)
         return answer

@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection, wait
@@ -90,71 +90,64 @@ class _Child:
     is_ready: bool = False
 
 
+@dataclass(slots=True)
 class _Group:
-    """The parent's side of a group. The arguments are those of `run_group`."""
+    """The parent's side of a group. The first fields are the arguments of `run_group`."""
 
-    def __init__(
-        self,
-        serve: Serve,
-        sockets: Sequence[socket.socket],
-        count: int,
-        folder: Path,
-        announce: Callable[[str], None],
-    ) -> None:
-        self._serve = serve
-        self._sockets = sockets
-        self._count = count
-        self._folder = folder
-        self._announce = announce
-        self._children: list[_Child] = []
-        # The first process starts before the others, since it updates files and finds wrong options.
-        self._due: dict[int, float] = {0: 0.0}
-        """The numbers of the processes to start, with the time of each start on the monotonic clock."""
-        self._text: str | None = None
-        """The text with which the first process reported that it is ready. None until then."""
-        self._has_served = False
-        """Whether all processes have been ready at once. Before that, a process that ends is an error. After that, it
-        is replaced."""
-        self._signals = 0
-        self._pause_s = _FIRST_PAUSE_S
-        self._refusal: str | None = None
+    serve: Serve
+    sockets: Sequence[socket.socket]
+    count: int
+    folder: Path
+    announce: Callable[[str], None]
+    children: list[_Child] = field(default_factory=list)
+    # The first process starts before the others, since it updates files and finds wrong options.
+    due: dict[int, float] = field(default_factory=lambda: {0: 0.0})
+    """The numbers of the processes to start, with the time of each start on the monotonic clock."""
+    text: str | None = None
+    """The text with which the first process reported that it is ready. None until then."""
+    has_served: bool = False
+    """Whether all processes have been ready at once. Before that, a process that ends is an error. After that, it is
+    replaced."""
+    signals: int = 0
+    pause_s: float = _FIRST_PAUSE_S
+    refusal: str | None = None
 
     def run(self) -> None:
         with _signal_socket() as signals:
-            while self._children or self._due:
+            while self.children or self.due:
                 self._start_due()
                 # If a process wrote to its pipe and then ended, the pipe is read before the end is handled.
                 sources: dict[object, Callable[[], None]] = {signals: partial(self._on_signals, signals)}
-                for child in self._children:
+                for child in self.children:
                     if not child.pipe.closed:
                         sources[child.pipe] = partial(self._read, child)
-                for child in self._children:
+                for child in self.children:
                     sources[child.process.sentinel] = partial(self._replace, child)
                 happened = wait(list(sources), self._until_due())  # type: ignore[arg-type]
                 for source in [source for source in sources if source in happened]:
                     sources[source]()
-        if self._refusal is not None:
-            raise UsageError(self._refusal)
+        if self.refusal is not None:
+            raise UsageError(self.refusal)
 
     def kill(self) -> None:
         """End the processes that are left, without waiting for their questions."""
-        for child in self._children:
+        for child in self.children:
             child.process.kill()
             child.process.join()
 
     def _until_due(self) -> float | None:
-        return max(0.0, min(self._due.values()) - time.monotonic()) if self._due else None
+        return max(0.0, min(self.due.values()) - time.monotonic()) if self.due else None
 
     def _start_due(self) -> None:
-        for number, start_at in tuple(self._due.items()):
+        for number, start_at in tuple(self.due.items()):
             if start_at <= time.monotonic():
-                del self._due[number]
-                self._children.append(self._start(number))
+                del self.due[number]
+                self.children.append(self._start(number))
 
     def _start(self, number: int) -> _Child:
         pipe, theirs = get_context("spawn").Pipe()
-        server_process = ServerProcess(number, self._count, self._folder, self._text is None, theirs)
-        process = get_context("spawn").Process(target=_run, args=(self._serve, self._sockets, server_process))
+        server_process = ServerProcess(number, self.count, self.folder, self.text is None, theirs)
+        process = get_context("spawn").Process(target=_run, args=(self.serve, self.sockets, server_process))
         with _without_working_folder():
             resource_tracker.ensure_running()  # Its start unblocks the signal.
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # Until the process has its own group.
@@ -175,51 +168,51 @@ class _Group:
             self._fail(text)
             return
         child.is_ready = True
-        self._pause_s = _FIRST_PAUSE_S
-        if self._signals or self._refusal is not None:
+        self.pause_s = _FIRST_PAUSE_S
+        if self.signals or self.refusal is not None:
             return
-        if self._text is None:
-            self._text = text
-            self._due |= dict.fromkeys(range(1, self._count), 0.0)
-        if not self._has_served and sum(other.is_ready for other in self._children) == self._count:
-            self._has_served = True
-            self._announce(self._text)
+        if self.text is None:
+            self.text = text
+            self.due |= dict.fromkeys(range(1, self.count), 0.0)
+        if not self.has_served and sum(other.is_ready for other in self.children) == self.count:
+            self.has_served = True
+            self.announce(self.text)
 
     def _replace(self, child: _Child) -> None:
         child.process.join()
-        self._children.remove(child)
+        self.children.remove(child)
         child.pipe.close()
-        if self._signals or self._refusal is not None:
+        if self.signals or self.refusal is not None:
             return
         status = child.process.exitcode
-        if not self._has_served:
+        if not self.has_served:
             self._fail(f"A process of the server ended with status {status} before it could serve.")
             return
         _LOG.warning("A process of the server ended with status %s; another takes its place.", status)
         pause_s = 0.0
         if not child.is_ready:
-            pause_s, self._pause_s = self._pause_s, min(_LONGEST_PAUSE_S, 2 * self._pause_s)
-        self._due[child.number] = time.monotonic() + pause_s
+            pause_s, self.pause_s = self.pause_s, min(_LONGEST_PAUSE_S, 2 * self.pause_s)
+        self.due[child.number] = time.monotonic() + pause_s
 
     def _fail(self, reason: str) -> None:
         """Handle a process that cannot serve: end the group if it has never served, else log the reason."""
-        if self._has_served:
+        if self.has_served:
             _LOG.error("A process of the server cannot serve: %s", reason)
-        elif self._refusal is None:
-            self._refusal = reason
+        elif self.refusal is None:
+            self.refusal = reason
             self._order("stop")
 
     def _on_signals(self, signals: socket.socket) -> None:
         for _ in signals.recv(64):
-            self._signals += 1
-            if self._signals > 2:
+            self.signals += 1
+            if self.signals > 2:
                 self.kill()
                 sys.exit(1)
-            self._order("stop" if self._signals == 1 else "hurry")
+            self._order("stop" if self.signals == 1 else "hurry")
 
     def _order(self, order: Order) -> None:
-        self._due.clear()
-        for child in self._children:
+        self.due.clear()
+        for child in self.children:
             with suppress(OSError):  # The process may have ended just now.
                 child.pipe.send(order)
 

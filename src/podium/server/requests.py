@@ -17,12 +17,10 @@ import pydantic_core
 from fastapi import Depends, Request
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from podium.conductor.checkpoint import PlanLimits
 from podium.errors import APIError
 from podium.server.api_errors import invalid
 from podium.server.keys import Caller, Keys
-from podium.team.settings import TeamSettings
-from podium.types import Budget, Message, Question, copy_without_validation
+from podium.types import Message, Question
 from podium.workers.base import seed_number
 
 B = TypeVar("B", bound=BaseModel)
@@ -35,9 +33,6 @@ _MAX_FAULTS = 100
 _MAX_MESSAGE_CHARS = 1000
 """The most characters of pydantic's message that are reported, since it may repeat what was sent."""
 
-_MOST_ROUNDS, _MOST_STEPS = 5, 20
-"""The most rounds and steps that a request may ask for. If the team's own are more, those."""
-
 Name = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 """The name of a worker or a planner."""
 ListOf = Annotated[tuple[T, ...], Field(max_length=2048, fail_fast=True)]
@@ -47,10 +42,8 @@ ListOf = Annotated[tuple[T, ...], Field(max_length=2048, fail_fast=True)]
 async def find_caller(request: Request) -> Caller:
     """The caller of a request, which then counts against the rate limit of its key.
 
-    The key is in the Authorization header, or in `x-api-key`, where Anthropic's clients send it.
-
-    Raises:
-        APIError: 401 for an unknown key, 429 for too many requests.
+    The key is in the Authorization header, or in `x-api-key`, where Anthropic's clients send it. Raises an `APIError`:
+    401 for an unknown key, 429 for too many requests.
     """
     keys: Keys = request.app.state.service.keys
     key = request.headers.get("x-api-key")
@@ -116,12 +109,8 @@ Metadata = Annotated[
 
 
 async def read_body(model: type[B], request: Request) -> B:
-    """Read and check the body of a request.
-
-    Raises:
-        APIError: 400, which names the fault and its field.
-    """
-    raw = await request.body()
+    """Read and check the body of a request. Raises an `APIError`: 400, which names the fault and its field."""
+    raw: bytes = (await request.receive())["body"]  # `BodyLimits` gives it in one piece.
     if len(raw) <= _INLINE_BYTES:
         return _parse(model, raw)
     async with request.app.state.service.parse_lock:
@@ -198,25 +187,14 @@ def _path(document: Any, loc: tuple[int | str, ...]) -> list[int | str]:
     """The path of a location in the document, without pydantic's names for the alternatives of a union."""
     path: list[int | str] = []
     for depth, part in enumerate(loc):
-        inside = _inside(document, part)
-        if inside is not None:
-            (document,) = inside
-        elif not (_is_field(part) and isinstance(document, dict) and depth == len(loc) - 1):
-            continue
+        if (isinstance(document, dict) and part in document) or (
+            isinstance(document, list) and isinstance(part, int) and part < len(document)
+        ):
+            document = document[part]
+        elif not isinstance(document, dict) or depth < len(loc) - 1 or "[" in str(part):
+            continue  # An alternative, such as "literal['none','auto']", and not a missing field.
         path.append(part)
     return path
-
-
-def _is_field(part: int | str) -> bool:
-    """Whether the part names a field, and not an alternative of pydantic such as "literal['none','auto']"."""
-    return isinstance(part, str) and "[" not in part
-
-
-def _inside(document: Any, part: int | str) -> tuple[Any] | None:
-    """The value under `part`, in a tuple. None if there is none."""
-    if isinstance(document, list) and isinstance(part, int):
-        return (document[part],) if part < len(document) else None
-    return (document[part],) if isinstance(document, dict) and part in document else None
 
 
 Names = Annotated[ListOf[Name], Field(max_length=1000)]
@@ -257,6 +235,7 @@ class PodiumOptions(PodiumField):
 
 
 NO_OPTIONS = PodiumOptions()
+NO_LIMITS = BudgetLimits()
 
 
 @dataclass(frozen=True)
@@ -264,26 +243,15 @@ class ChatRequest:
     """One parsed request for an answer, in the form that every route gives to the service."""
 
     question: Question
+    options: PodiumOptions = NO_OPTIONS
     model: str = "podium"
     """The request's `model`, unchanged."""
-    budget: Budget = Budget()
-    allow: tuple[str, ...] | None = None
-    """Workers that may be called. None allows all."""
-    deny: tuple[str, ...] = ()
     planner: str | None = None
     """The planner's name. Default: the configured one."""
     worker: str | None = None
     """The worker to call directly, without a plan. None if a planner decides."""
     messages: tuple[Message, ...] | None = None
     """All messages for that worker, unchanged."""
-    max_steps: int = 5
-    early_stop: bool = False
-    """Whether votes stop once their result is certain."""
-    dry_run: bool = False
-    plan_id: str | None = None
-    """The plan to run. None if a planner writes one."""
-    workflow: str | None = None
-    """The text of that plan as the caller edited it. None if the plan is unchanged."""
     seed: str = "0"
     sample: int = 0
     """The number of this answer, if several answers are wanted."""
@@ -293,6 +261,11 @@ class ChatRequest:
     """Whether the trace is kept."""
     ignored: tuple[str, ...] = ()
     """Fields that were accepted without effect."""
+
+    def allows(self, worker: str) -> bool:
+        """Whether the request lets this worker be called."""
+        allow, deny = self.options.allow, self.options.deny or ()
+        return worker not in deny and (allow is None or worker in allow)
 
     @property
     def planner_param(self) -> str:
@@ -318,64 +291,3 @@ def full_conversation(question: Question) -> tuple[Message, ...]:
     if past and past[-1].role == "tool" and earlier == question.text and not question.images:
         return past
     return (*past, Message(role="user", content=question.text, images=question.images))
-
-
-def with_options(request: ChatRequest, options: PodiumOptions, settings: TeamSettings) -> ChatRequest:
-    """The request with the limits of the object `podium`. For limits that it leaves out, the server's settings hold.
-
-    Raises:
-        APIError: there are more rounds or steps than the server allows, or an edited plan has no id.
-    """
-    if options.workflow is not None and options.plan_id is None:
-        raise invalid(
-            "podium.workflow edits a plan: name the plan by podium.plan_id, which a dry run gives.",
-            "podium.workflow",
-        )
-    return copy_without_validation(
-        request,
-        budget=_budget(options, settings),
-        allow=options.allow,
-        deny=options.deny or (),
-        max_steps=_steps(options, settings),
-        early_stop=settings.plan.early_stop if options.early_stop is None else options.early_stop,
-        dry_run=bool(options.dry_run),
-        plan_id=options.plan_id,
-        workflow=options.workflow,
-    )
-
-
-def _budget(options: PodiumOptions, settings: TeamSettings) -> Budget:
-    """The limits that the options ask for.
-
-    Raises:
-        APIError: there are more rounds than the server allows.
-    """
-    limits = options.budget
-    requested = (options.max_rounds, None if limits is None else limits.rounds)
-    own = settings.budget.rounds
-    most = max(_MOST_ROUNDS, own)
-    rounds = min((count for count in requested if count is not None), default=own)
-    if rounds > most:
-        where = "podium.max_rounds" if limits is None or limits.rounds is None else "podium.budget.rounds"
-        raise invalid(f"{where}: this server gives at most {most} rounds.", where)
-    if limits is None:
-        return Budget(rounds=rounds)
-    return Budget(
-        calls=limits.calls, tokens=limits.tokens, usd=limits.usd, seconds=limits.seconds, rounds=rounds
-    )
-
-
-def _steps(options: PodiumOptions, settings: TeamSettings) -> int:
-    """The most steps of a plan. If the request does not say, the server's setting.
-
-    Raises:
-        APIError: there are more steps than the server allows.
-    """
-    own = settings.plan.max_steps or PlanLimits().max_steps
-    steps, most = own if options.max_steps is None else options.max_steps, max(_MOST_STEPS, own)
-    if steps > most:
-        raise invalid(
-            f"podium.max_steps: this server lets a plan have at most {most}.",
-            "podium.max_steps",
-        )
-    return steps

@@ -10,6 +10,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
+from operator import add
 from typing import Any
 
 import pydantic_core
@@ -67,16 +69,19 @@ def answer_from_trace(trace: Trace, ignored: Sequence[str] = ()) -> ServedAnswer
     Args:
         ignored: fields of the request that had no effect.
     """
-    direct = trace.spans[-1].reply if trace.layout == "plain" and trace.spans else None
+    spans, calls, podium = trace.spans, trace.tool_calls, to_details(trace)
+    direct = spans[-1].reply if trace.layout == "plain" and spans else None
+    if ignored:
+        podium["ignored"] = list(ignored)
     return ServedAnswer(
         trace=trace,
         text=trace.answer or "",
-        finish=_finish_reason(trace),
+        finish="tool_calls" if calls else _finish_reason(spans),
         usage=trace.usage,
-        cost_usd=trace.cost_usd,
-        podium=to_details(trace) | ({"ignored": list(ignored)} if ignored else {}),
-        tool_calls=trace.tool_calls,
-        worker=(trace.spans[-1].answered_by or trace.spans[-1].worker) if trace.tool_calls else "",
+        cost_usd=podium["cost_usd"],
+        podium=podium,
+        tool_calls=calls,
+        worker=(spans[-1].answered_by or spans[-1].worker) if calls else "",
         reasoning="" if direct is None else direct.reasoning,
         logprobs=None if direct is None else direct.logprobs,
         state=trace.answer_state,
@@ -132,54 +137,41 @@ def encode_reply(reply: Mapping[str, Any]) -> bytes:
         return json.dumps(reply, separators=(",", ":")).encode()
 
 
-def _finish_reason(trace: Trace) -> str:
-    if trace.tool_calls:
-        return "tool_calls"
-    reason = next((span.reply.finish for span in reversed(trace.spans) if span.reply is not None), None)
+def _finish_reason(spans: Sequence[Span]) -> str:
+    reason = next((span.reply.finish for span in reversed(spans) if span.reply is not None), None)
     return reason if reason in _PASSED_ON else "stop"
 
 
-def no_answer_error(trace: Trace) -> APIError | None:
-    """Why the trace has no answer: failed workers, a time limit, the budget, or the planner. None if it has one.
+def no_answer_error(trace: Trace) -> APIError:
+    """Why a trace has no answer: failed workers, a time limit, the budget, or the planner.
 
     A trace with an answer is never an error. If a budget or a failure cut it short, its status says so.
     """
-    if trace.answer is not None:
-        return None
+    message, more = trace.error or "There is no answer.", {"trace_id": trace.id}
+    failed = [span for span in trace.spans if span.status == "failed" and not _failed_for_lack_of_input(span)]
+    kinds = {round_.error_kind for round_ in trace.rounds}
+    status, kind, code = 502, "planner_failed", "planner_failed"
+    if message.startswith(TOO_LONG):
+        status, kind, code = 504, "timeout_error", "request_timeout"
+    elif failed:
+        more["workers"] = ", ".join(dict.fromkeys(span.worker for span in failed))
+        message = f"No worker could answer ({more['workers']}). {message}"
+        kind = code = "workers_failed"
+    elif TOOL_ANSWERS in kinds:
+        status, kind, code = 400, "invalid_request_error", "unsupported_field"
+    elif (
+        _time_is_up(trace)
+        or not kinds.isdisjoint(_OUT_OF_BUDGET)
+        or any(span.status == "refused" for span in trace.spans)
+    ):
+        status, kind, code = 402, "budget_exceeded", "budget_exceeded"
     headers = {
         "x-podium-trace-id": trace.id,
         "x-podium-cost-usd": f"{trace.cost_usd:.6f}",
         # The executor has retried already, and OpenAI's client would pay for the whole question twice more.
         "x-should-retry": "false",
     }
-    fields = {"trace_id": trace.id}
-    message = trace.error or "There is no answer."
-    failed = [span for span in trace.spans if span.status == "failed" and not _failed_for_lack_of_input(span)]
-    stopped = (
-        _time_is_up(trace)
-        or any(span.status == "refused" for span in trace.spans)
-        or any(round_.error_kind in _OUT_OF_BUDGET for round_ in trace.rounds)
-    )
-    if message.startswith(TOO_LONG):
-        return APIError(504, "timeout_error", message, code="request_timeout", headers=headers, more=fields)
-    if failed:
-        names = list(dict.fromkeys(span.worker for span in failed))
-        fields["workers"] = ", ".join(names)
-        return APIError(
-            502,
-            "workers_failed",
-            f"No worker could answer ({', '.join(names)}). {message}",
-            code="workers_failed",
-            headers=headers,
-            more=fields,
-        )
-    if any(round_.error_kind == TOOL_ANSWERS for round_ in trace.rounds):
-        return APIError(
-            400, "invalid_request_error", message, code="unsupported_field", headers=headers, more=fields
-        )
-    if stopped:
-        return APIError(402, "budget_exceeded", message, code="budget_exceeded", headers=headers, more=fields)
-    return APIError(502, "planner_failed", message, code="planner_failed", headers=headers, more=fields)
+    return APIError(status, kind, message, code=code, headers=headers, more=more)
 
 
 def _time_is_up(trace: Trace) -> bool:
@@ -336,7 +328,7 @@ def _usage_by_part(*traces: Trace) -> dict[str, Any]:
     """Tokens and dollars of the planner, and of each worker."""
     plans = [round_.plan.spent for trace in traces for round_ in trace.rounds]
     spans = [span for trace in traces for span in trace.spans]
-    parts = {PLANNING: sum(plans, Spent()), **spent_by_worker(spans)}
+    parts = {PLANNING: reduce(add, plans) if plans else Spent(), **spent_by_worker(spans)}
     counts = {name: {**spent.usage.model_dump(), "cost_usd": spent.cost_usd} for name, spent in parts.items()}
     conductor = counts.pop(PLANNING)
     if parts[PLANNING].unpriced:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from podium.conductor.checkpoint import PlanLimits
 from podium.errors import StoreError
 from podium.executor import ExecutionSettings
 from podium.planner import Planner
@@ -19,13 +20,13 @@ from podium.server.api_errors import invalid
 from podium.server.approval import ApprovedPlan, WaitingPlans
 from podium.server.keys import Caller, Keys
 from podium.server.live import EventLogs
-from podium.server.plan_prices import PlanPrices
 from podium.server.planner_catalogue import PlannerCatalogue
 from podium.server.prompt_caches import CachedConversations
 from podium.server.provider_state import ProviderStates
-from podium.server.requests import ChatRequest
+from podium.server.recent_traces import RecentTraces
+from podium.server.requests import NO_LIMITS, BudgetLimits, ChatRequest, PodiumOptions
 from podium.server.worker_selection import eligible_workers, worker_and_fallbacks
-from podium.team import Event, Runner
+from podium.team import Runner
 from podium.team.affinity import StickyWorkerPlanner
 from podium.team.opened_planner import OpenedPlanner, first_model
 from podium.team.team import Team
@@ -39,17 +40,17 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("podium.server")
 
-ObserverFactory = Callable[[str, ChatRequest, Caller], Callable[[Event], None]]
-"""A function that is called when a question begins, with its trace id, request and caller. It returns the observer of
-the question's events."""
+Observer = Callable[[ChatRequest, Trace], None]
+"""A function that is called when a question has ended."""
+_MOST_ROUNDS, _MOST_STEPS = 5, 20
+"""The most rounds and steps that a request may ask for. If the team's own are more, those."""
 
 
 class Service:
     """The parts of the server that all routes share.
 
     Args:
-        team, store, keys: the team, the store of traces, and the API keys. The code that opened them closes them.
-        observers: further observers of every question.
+        team, store, keys: the code that opened them closes them.
         peers: the other processes that serve the same address. None if there are none.
     """
 
@@ -59,14 +60,15 @@ class Service:
         *,
         store: AsyncTraceStore,
         keys: Keys,
-        observers: Sequence[ObserverFactory] = (),
+        observers: Sequence[Observer] = (),
         peers: ProcessPeers | None = None,
     ) -> None:
         self.team = team
         self.pool = team.pool
         self.dispatcher = team.runner.dispatcher
         self.settings = team.settings
-        self._most = team.settings.budget.question_budget(1)
+        self._limits = _limits(team.settings.budget.question_budget(1))
+        self._max_steps = team.settings.plan.max_steps or PlanLimits().max_steps
         self.store = store
         self.keys = keys
         self.live = EventLogs(peers)
@@ -74,7 +76,7 @@ class Service:
         self.peers = peers
         self.planners = PlannerCatalogue(team, store)
         self.plans = WaitingPlans(store)
-        self.prices = PlanPrices(store)
+        self.recent_traces = RecentTraces(store)
         self.conversations = CachedConversations(team.pool, 60 * self.settings.serve.prompt_cache_minutes)
         self.provider_states = ProviderStates(store)
         self.parse_lock = asyncio.Lock()
@@ -86,31 +88,28 @@ class Service:
         await self.planners.close()
 
     async def find_plan(self, request: ChatRequest, caller: Caller) -> ApprovedPlan | None:
-        """The waiting plan that `request` approves. None if the request names none.
-
-        Raises:
-            APIError: the plan does not wait for this caller, or the request does not fit the plan.
-        """
-        if request.plan_id is None:
+        """The waiting plan that `request` approves. None if the request names none. Raises an `APIError`: the plan does
+        not wait for this caller, or the request does not fit the plan."""
+        plan_id = request.options.plan_id
+        if plan_id is None:
+            if request.options.workflow is not None:
+                raise invalid(
+                    "podium.workflow edits a plan: name the plan by podium.plan_id, which a dry run gives.",
+                    "podium.workflow",
+                )
             return None
         if request.worker is not None:
             problem = "One worker answers this request without a plan: leave podium.plan_id out."
             raise invalid(problem, "podium.plan_id")
-        return ApprovedPlan.of(await self.plans.find(request.plan_id, caller), request)
+        return ApprovedPlan.of(await self.plans.find(plan_id, caller), request)
 
     async def open_runner(
         self, request: ChatRequest, caller: Caller, approved: ApprovedPlan | None = None
     ) -> Runner:
-        """The runner for `request`, with the planner, the workers that the request may use, and the budget.
-
-        Args:
-            approved: the plan that the request runs.
-
-        Raises:
-            APIError: the caller may not do this.
-            UsageError: the question cannot be answered as requested.
-        """
-        runner, budget = self.team.runner, _limited_by(request.budget, self._most)
+        """The runner for `request`, with its approved plan or a planner, the workers that it may use, and the budget.
+        Raises an `APIError` or a `UsageError`: the question cannot be answered as requested."""
+        runner, options = self.team.runner, request.options
+        budget, max_steps = self._budget(options), self._most_steps(options)
         spend_limit = self.keys.spend_limit(caller)
         if spend_limit is not None:
             runner = replace(runner, dispatcher=self.dispatcher.with_spend_limits(spend_limit))
@@ -119,7 +118,7 @@ class Service:
                 runner,
                 planner=Single(request.worker),
                 pool=worker_and_fallbacks(self.pool, caller, request),
-                budget=_for_one_round(budget),
+                budget=Budget(**_limits(budget)),
                 max_steps=1,
                 settings=ExecutionSettings(layout="plain", messages=request.messages),
                 plan_fallback=None,
@@ -132,7 +131,7 @@ class Service:
                 runner,
                 planner=approved.planner(pool),
                 pool=pool,
-                budget=_for_one_round(_limited_by(budget, planned.budget)),
+                budget=Budget(**_lower(_limits(budget), _limits(planned.budget))),
                 max_steps=planned.max_steps,
                 settings=replace(runner.settings, early_stop=planned.early_stop),
                 plan_fallback=None,
@@ -147,10 +146,33 @@ class Service:
             planner=self._sticky_planner(configured, pool, request, caller),
             pool=pool,
             budget=budget,
-            max_steps=request.max_steps,
-            settings=replace(runner.settings, early_stop=request.early_stop),
+            max_steps=max_steps,
+            settings=runner.settings
+            if options.early_stop is None
+            else replace(runner.settings, early_stop=options.early_stop),
             plan_fallback=fallback,
         )
+
+    def _budget(self, options: PodiumOptions) -> Budget:
+        """The limits that the options ask for, each at most the server's own. Raises an `APIError`: there are more
+        rounds than the server allows."""
+        limits, own = options.budget or NO_LIMITS, self.settings.budget.rounds
+        given = [rounds for rounds in (options.max_rounds, limits.rounds) if rounds is not None]
+        rounds, most = min(given, default=own), max(_MOST_ROUNDS, own)
+        if rounds > most:
+            where = "podium.max_rounds" if limits.rounds is None else "podium.budget.rounds"
+            raise invalid(f"{where}: this server gives at most {most} rounds.", where)
+        return Budget(**_lower(_limits(limits), self._limits), rounds=rounds)
+
+    def _most_steps(self, options: PodiumOptions) -> int:
+        """The most steps of a plan. If the options do not say, the server's setting. Raises an `APIError`: there are
+        more steps than the server allows."""
+        own = self._max_steps
+        steps = own if options.max_steps is None else options.max_steps
+        if steps > (most := max(_MOST_STEPS, own)):
+            problem = f"podium.max_steps: this server lets a plan have at most {most}."
+            raise invalid(problem, "podium.max_steps")
+        return steps
 
     def _sticky_planner(
         self, opened: OpenedPlanner, pool: Pool, request: ChatRequest, caller: Caller
@@ -176,16 +198,11 @@ class Service:
             _LOG.error("Trace %s is not kept: %s", trace.id, error)
 
 
-def _for_one_round(budget: Budget) -> Budget:
-    return budget.model_copy(update={"rounds": 1})
+def _limits(budget: Budget | BudgetLimits) -> dict[str, Any]:
+    """The limits that a budget sets, without the rounds."""
+    return budget.model_dump(exclude={"rounds"}, exclude_none=True)
 
 
-def _limited_by(budget: Budget, most: Budget) -> Budget:
-    """`budget`, with each limit at most the limit in `most`. The rounds do not change."""
-    if most == Budget():
-        return budget
-    limits = {}
-    for name in ("calls", "tokens", "usd", "seconds"):
-        values = [value for value in (getattr(budget, name), getattr(most, name)) if value is not None]
-        limits[name] = min(values, default=None)
-    return budget.model_copy(update=limits)
+def _lower(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """The lower of each two limits."""
+    return {**one, **other, **{name: min(one[name], other[name]) for name in one.keys() & other.keys()}}

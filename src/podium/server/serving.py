@@ -13,7 +13,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection as Pipe
 from typing import TYPE_CHECKING, Any
 
@@ -148,11 +148,8 @@ async def _drain(service: Service, in_flight: InFlightRequests, hurry: asyncio.E
 
 
 async def _wait_at_most(seconds: float, waiting: Coroutine[Any, Any, None]) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await waiting
-    except TimeoutError:
-        pass
+    with suppress(TimeoutError):
+        await asyncio.wait_for(waiting, seconds)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The stream events of `/api/traces/{id}/events`: made live from a question's events, or afterwards from its trace.
+"""The stream of `/api/traces/{id}/events`: made live from a question's events, or afterwards from its trace.
 
 Events made from a trace are the same, but without the pieces of text: the steps have their whole responses.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from podium.executor import StepEnded, StepStarted, StepText
@@ -19,22 +18,6 @@ ENDED = "ended"
 """Kind and id of the last event of every stream."""
 
 
-@dataclass(frozen=True, slots=True)
-class StreamEvent:
-    """One server-sent event."""
-
-    id: str
-    """The event's id. A client that reconnects names the id of its last event (Last-Event-ID)."""
-    kind: str
-    data: str
-    """A JSON object."""
-
-    @property
-    def encoded(self) -> bytes:
-        """The event as bytes of the stream."""
-        return f"id: {self.id}\nevent: {self.kind}\ndata: {self.data}\n\n".encode()
-
-
 def started_event(
     id: str,
     trace_id: str,
@@ -43,7 +26,7 @@ def started_event(
     planner: str | None,
     started_at: str,
     workers: Sequence[str],
-) -> StreamEvent:
+) -> bytes:
     """The first event of a stream. A value of None is not known."""
     data = {
         "id": trace_id,
@@ -55,18 +38,14 @@ def started_event(
     return _stream_event(id, "started", data)
 
 
-def text_event(id: str, event: StepText, text: str) -> StreamEvent:
+def text_event(id: str, event: StepText, text: str) -> bytes:
     """A piece of a response. Each `attempt` at a step starts the text again."""
     data = {"round": event.round, "position": event.position, "attempt": event.attempt, "text": text}
     return _stream_event(id, "text", data)
 
 
-def to_stream_event(id: str, event: Event, workers: Sequence[str]) -> StreamEvent:
-    """The stream event of a runner's event.
-
-    Args:
-        workers: the names of the pool's workers, which plans refer to by number.
-    """
+def to_stream_event(id: str, event: Event, workers: Sequence[str]) -> bytes:
+    """The stream event of a runner's event. Plans refer to the pool's `workers` by number."""
     match event:
         case PlanReady():
             return _stream_event(id, "plan", _plan(event, workers))
@@ -80,10 +59,10 @@ def to_stream_event(id: str, event: Event, workers: Sequence[str]) -> StreamEven
         case RoundEnded(round=number, trace=round_):
             return _stream_event(id, "round_ended", {"round": number, "response": round_.response})
         case QuestionEnded(trace=trace):
-            return StreamEvent(ENDED, ENDED, f'{{"trace":{to_json(trace)}}}')
+            return _encode(ENDED, ENDED, f'{{"trace":{to_json(trace)}}}')
 
 
-def events_of_trace(trace: Trace) -> Iterator[StreamEvent]:
+def events_of_trace(trace: Trace) -> Iterator[bytes]:
     """The events of a question that has ended, in their order."""
     names = [profile.name for profile in trace.pool]
     yield started_event(
@@ -121,5 +100,10 @@ def _plan(event: PlanReady, workers: Sequence[str]) -> dict[str, Any]:
     return {"round": event.round, "workers": list(workers) or None, **planned}
 
 
-def _stream_event(id: str, kind: str, data: dict[str, Any]) -> StreamEvent:
-    return StreamEvent(id, kind, json.dumps(data, separators=(",", ":")))
+def _stream_event(id: str, kind: str, data: dict[str, Any]) -> bytes:
+    return _encode(id, kind, json.dumps(data, separators=(",", ":")))
+
+
+def _encode(id: str, kind: str, data: str) -> bytes:
+    """One server-sent event. A client that reconnects names the id of its last event (Last-Event-ID)."""
+    return f"id: {id}\nevent: {kind}\ndata: {data}\n\n".encode()

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
 
 from fastapi.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -18,6 +17,7 @@ from podium.errors import APIError, PodiumError
 from podium.executor.continued_text import ContinuedText
 from podium.server.api_errors import answer_changed, to_api_error
 
+T = TypeVar("T")
 Write = Callable[[bytes], Awaitable[None]]
 DONE = b"data: [DONE]\n\n"
 COMMENT = b": still here\n\n"
@@ -97,8 +97,7 @@ class EventStream(Response):
 
         heartbeats = asyncio.create_task(stay_alive())
         try:
-            async with cancel_on_disconnect(receive):
-                await self._produce(write)
+            await until_disconnect(receive, self._produce(write))
         except PodiumError as failure:
             error = to_api_error(failure)
             if begun and error.status == CLIENT_CLOSED_REQUEST:
@@ -124,13 +123,9 @@ def client_disconnected() -> APIError:
     return APIError(CLIENT_CLOSED_REQUEST, "cancelled", "The caller went away.")
 
 
-@asynccontextmanager
-async def cancel_on_disconnect(receive: Receive) -> AsyncIterator[None]:
-    """Cancel the block when the client disconnects. The request body must have been read.
-
-    Raises:
-        APIError: 499, after the block was cancelled.
-    """
+async def until_disconnect(receive: Receive, work: Awaitable[T]) -> T:
+    """The result of `work`, which is cancelled when the client disconnects. The request body must have been read.
+    Raises an `APIError`: 499, the work was cancelled."""
     task = asyncio.current_task()
     assert task is not None
     disconnected = False
@@ -144,7 +139,7 @@ async def cancel_on_disconnect(receive: Receive) -> AsyncIterator[None]:
 
     watcher = asyncio.create_task(watch())
     try:
-        yield
+        return await work
     except asyncio.CancelledError:
         if disconnected and not task.uncancel():
             raise client_disconnected() from None
@@ -157,11 +152,7 @@ class StreamedText(ContinuedText):
     """The text of one answer that a client has received."""
 
     def finish(self, answer: str, trace_id: str) -> str:
-        """The rest of the final answer.
-
-        Raises:
-            APIError: the answer does not begin with the text that was sent.
-        """
+        """The rest of the final answer. Raises an `APIError`: the answer does not begin with the text that was sent."""
         rest = self.continue_with(answer)
         if rest is not None:
             return rest

@@ -1,21 +1,17 @@
-"""OpenTelemetry: sends finished traces to a collector from a separate thread, so that no question waits for it.
+"""OpenTelemetry: sends finished traces to a collector.
 
 It is on if the environment names a collector, and needs the extra `otel`. `otel_spans` turns a trace into spans, and
-OpenTelemetry's own exporter sends them.
+OpenTelemetry's own exporter sends them from a thread, so that no question waits for the collector.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import threading
-from collections.abc import Callable
-from queue import Empty, Full, Queue
 from typing import TYPE_CHECKING
 
 from podium import __version__
 from podium.errors import UsageError
-from podium.team import Event, QuestionEnded
 from podium.trace import Trace
 
 if TYPE_CHECKING:
@@ -25,11 +21,8 @@ if TYPE_CHECKING:
     from podium.workers.pool import Pool
 
 
-_MAX_WAITING = 4096
-"""The most traces that wait. Further traces are dropped and counted."""
 _FLUSH_MS = 10_000
 """Milliseconds in which the collector must take the last spans."""
-_POLL_S = 0.5
 _LOG = logging.getLogger("podium.telemetry")
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
@@ -93,48 +86,17 @@ class Telemetry:
     def __init__(self, provider: TracerProvider, spans: SpanExporter) -> None:
         self._provider = provider
         self._spans = spans
-        self._traces: Queue[Trace] = Queue(_MAX_WAITING)
-        self._dropped = 0
-        self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="podium-telemetry", daemon=True)
-        self._thread.start()
-
-    def observer(self, *question: object) -> Callable[[Event], None]:
-        """The observer of one question (an `ObserverFactory`). It is the same for all questions."""
-
-        def observe(event: Event) -> None:
-            # A plan that waits is part of the trace of the question that runs it, which has the same id.
-            if isinstance(event, QuestionEnded) and event.trace.status != "planned":
-                self._put(event.trace)
-
-        return observe
 
     def close(self) -> None:
-        """Send what is waiting and disconnect, within a few seconds. Calling twice is fine."""
-        if self._closing.is_set():
-            return
-        self._closing.set()
-        self._thread.join(_FLUSH_MS / 1000)
+        """Send what is waiting and disconnect, within a few seconds."""
         self._provider.force_flush(_FLUSH_MS)
         self._provider.shutdown()
-        if self._dropped:
-            _LOG.warning("%d traces were not sent: they came faster than spans are made.", self._dropped)
 
-    def _put(self, trace: Trace) -> None:
-        try:
-            self._traces.put_nowait(trace)
-        except Full:
-            self._dropped += 1
-
-    def _run(self) -> None:
-        while True:
-            try:
-                trace = self._traces.get(timeout=_POLL_S)
-            except Empty:
-                if self._closing.is_set():
-                    return
-                continue
+    def observe(self, _: object, trace: Trace) -> None:
+        """Export the trace of a question that has ended (an `Observer`)."""
+        # A plan that waits is part of the trace of the question that runs it, which has the same id.
+        if trace.status != "planned":
             try:
                 self._spans.export(trace)
-            except Exception:  # A bug here must not end the thread and with it all later traces.
+            except Exception:  # A bug here must not fail the question.
                 _LOG.exception("The trace %s could not be made into spans.", trace.id)

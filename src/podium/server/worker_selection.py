@@ -30,14 +30,8 @@ def resolve_model(
     model: str, planner: str | None, pool: Pool, caller: Caller
 ) -> tuple[str | None, str | None]:
     """The planner's name and the worker to call directly. The name is None for the configured planner. The worker is
-    None if a planner decides.
-
-    Args:
-        planner: the planner that the request's object `podium` names.
-
-    Raises:
-        APIError: 404 for an unknown model, 400 if `model` and `podium.planner` disagree.
-    """
+    None if a planner decides. Raises an `APIError`: 404 for an unknown model, 400 if `model` and the planner of the
+    object `podium` disagree."""
     if model == _PREFIX:
         return planner, None
     family, slash, name = model.partition("/")
@@ -58,11 +52,8 @@ def resolve_model(
 
 
 def eligible_workers(pool: Pool, caller: Caller, request: ChatRequest, planners: PlannerCatalogue) -> Pool:
-    """The workers that a planner may choose from.
-
-    Raises:
-        APIError: 400 or 404 for an unknown name, 403 for a worker that the key may not use, 400 if no worker is left.
-    """
+    """The workers that a planner may choose from. Raises an `APIError`: 400 or 404 for an unknown name, 403 for a
+    worker that the key may not use, 400 if no worker is left."""
     allowed = caller.allowed(pool.names)
     _check_lists(pool, allowed, request)
     named = None if request.planner is None else planners.named_worker(request.planner)
@@ -73,7 +64,7 @@ def eligible_workers(pool: Pool, caller: Caller, request: ChatRequest, planners:
         number
         for number, profile in enumerate(pool.profiles)
         if profile.name in allowed
-        and (request.allow is None or profile.name in request.allow)
+        and (request.options.allow is None or profile.name in request.options.allow)
         and fits(profile)
     ]
     usable = pool if len(numbers) == len(pool) else pool.subset(numbers) if numbers else None
@@ -96,19 +87,15 @@ def eligible_workers(pool: Pool, caller: Caller, request: ChatRequest, planners:
 
 
 def worker_and_fallbacks(pool: Pool, caller: Caller, request: ChatRequest) -> Pool:
-    """The worker that the request calls directly, followed by its fallbacks.
-
-    Raises:
-        APIError: 404 for an unknown worker, 403 for a worker that the key may not use, 400 for a worker that lacks an
-            ability.
-    """
+    """The worker that the request calls directly, followed by its fallbacks. Raises an `APIError`: 404 for an unknown
+    worker, 403 for a worker that the key may not use, 400 for a worker that lacks an ability."""
     name = request.worker or ""
     if name not in pool.names:
         raise unknown_model(name, pool, caller)
     allowed = caller.allowed(pool.names)
     _check_allowed(name, allowed, "model")
     _check_lists(pool, allowed, request)
-    if name in request.deny or (request.allow is not None and name not in request.allow):
+    if not request.allows(name):
         raise invalid(f"The model {name!r} is a worker that the request itself leaves out.", "podium")
     fits = _capability_filter(request.question)
     if not fits(pool.named(name).profile):
@@ -116,13 +103,10 @@ def worker_and_fallbacks(pool: Pool, caller: Caller, request: ChatRequest) -> Po
     chain = [name]
     while (after := pool.fallback(pool.named(chain[-1]))) is not None:
         chain.append(after.profile.name)
-    excluded = set(request.deny) | {
-        other for other in chain if request.allow is not None and other not in request.allow
-    }
     numbers = [
         pool.names.index(other)
         for other in chain
-        if other in allowed and other not in excluded and fits(pool.named(other).profile)
+        if other in allowed and request.allows(other) and fits(pool.named(other).profile)
     ]
     offers = pool_without(pool.subset(numbers), _denied(caller, request))
     if offers is None or name not in offers.names:
@@ -132,7 +116,7 @@ def worker_and_fallbacks(pool: Pool, caller: Caller, request: ChatRequest) -> Po
 
 def _denied(caller: Caller, request: ChatRequest) -> frozenset[str]:
     """The workers that may not be called, neither directly nor by teams of the pool."""
-    return frozenset((*caller.deny, *request.deny))
+    return frozenset((*caller.deny, *(request.options.deny or ())))
 
 
 def unknown_model(name: str, pool: Pool, caller: Caller) -> APIError:
@@ -147,19 +131,14 @@ def unknown_model(name: str, pool: Pool, caller: Caller) -> APIError:
 
 def _check_lists(pool: Pool, allowed: tuple[str, ...], request: ChatRequest) -> None:
     """Check that every worker in the request's allow and deny lists exists and that the key may use it."""
-    nested = frozenset[str]().union(*(worker.names for worker in pool if isinstance(worker, TeamWorker)))
-    for key, names, others in (
-        ("podium.allow", request.allow or (), frozenset()),
-        ("podium.deny", request.deny, nested),
-    ):
-        for name in names:
-            if name not in pool.names and name not in others:
-                raise invalid(
-                    f"There is no worker {name[:100]!r}; {suggestion(name, allowed)}",
-                    key,
-                    code="unknown_worker",
-                )
-    for name in request.allow or ():
+    allow, deny = request.options.allow or (), request.options.deny or ()
+    for name in (*allow, *deny):
+        is_nested = name in deny and any(isinstance(own, TeamWorker) and name in own.names for own in pool)
+        if name not in pool.names and not is_nested:
+            key = "podium.allow" if name in allow else "podium.deny"
+            problem = f"There is no worker {name[:100]!r}; {suggestion(name, allowed)}"
+            raise invalid(problem, key, code="unknown_worker")
+    for name in allow:
         _check_allowed(name, allowed, "podium.allow")
 
 

@@ -25,7 +25,13 @@ from podium.server.anthropic.content_blocks import (
     text_of,
 )
 from podium.server.api_errors import invalid
-from podium.server.conversation import images_as_text, stay_with_worker, to_question
+from podium.server.conversation import (
+    check_has_tools,
+    check_tool_name,
+    images_as_text,
+    stay_with_worker,
+    to_question,
+)
 from podium.server.keys import Caller
 from podium.server.provider_state import with_state
 from podium.server.requests import (
@@ -38,10 +44,8 @@ from podium.server.requests import (
     PodiumOptions,
     Unsupported,
     UnsupportedTool,
-    with_options,
 )
 from podium.server.service import Service
-from podium.server.tool_choice import check_has_tools, check_tool_name
 from podium.server.unsupported_fields import HINTS, handle_unsupported, takes_extra
 from podium.server.worker_selection import resolve_model
 from podium.types import AnswerOptions, Message, ToolCall
@@ -205,15 +209,8 @@ class MessagesBody(Body):
 async def read_messages(
     body: MessagesBody, service: Service, caller: Caller, *, is_beta: bool = False
 ) -> ChatRequest:
-    """Translate `body` into a `ChatRequest`.
-
-    Args:
-        is_beta: whether the client uses a beta of Anthropic. Then unknown fields of the body are ignored, since they
-            belong to the beta and are no typing errors.
-
-    Raises:
-        APIError: the request cannot be honoured.
-    """
+    """Translate `body` into a `ChatRequest`. If the client uses a beta of Anthropic, unknown fields of the body are
+    ignored, since they belong to the beta and are no typing errors."""
     options, settings = body.podium or NO_OPTIONS, service.settings
     planner, worker = resolve_model(body.model, options.planner, service.pool, caller)
     passes = takes_extra(service.pool, worker)
@@ -225,6 +222,7 @@ async def read_messages(
     request = ChatRequest(
         question=to_question(messages, to_options(body, extra), direct=worker is not None),
         messages=None if worker is None else messages,
+        options=options,
         model=body.model,
         planner=planner,
         worker=worker,
@@ -232,7 +230,7 @@ async def read_messages(
         user=None if body.metadata is None else body.metadata.user_id,
         ignored=unsupported.ignored,
     )
-    return await stay_with_worker(with_options(request, options, settings), service, caller)
+    return await stay_with_worker(request, service, caller)
 
 
 def to_messages(body: MessagesBody) -> tuple[Message, ...]:
@@ -295,14 +293,8 @@ def _endpoint_fields(thinking: dict[str, Any] | None, extra: dict[str, Any]) -> 
 
 
 def to_options(body: MessagesBody, extra: dict[str, Any]) -> AnswerOptions:
-    """The settings and tools of the answer.
-
-    Args:
-        extra: further keys for the endpoint of the one worker.
-
-    Raises:
-        APIError: 400, the choice refers to a tool that the request does not have.
-    """
+    """The settings and tools of the answer, with `extra` keys for the endpoint of the one worker. Raises an `APIError`:
+    400, the choice refers to a tool that the request does not have."""
     functions = [tool for tool in body.tools or () if isinstance(tool, ClientTool)]
     choice = body.tool_choice or ToolChoiceOption(type="auto")
     output = (body.output_config and body.output_config.format) or body.output_format
@@ -327,11 +319,7 @@ def to_options(body: MessagesBody, extra: dict[str, Any]) -> AnswerOptions:
 def _tool_choice(
     body: MessagesBody, names: Sequence[str], choice: ToolChoiceOption
 ) -> str | dict[str, Any] | None:
-    """The choice as in a chat completion. A tool that Anthropic runs itself is ignored as a choice too.
-
-    Args:
-        names: the names of the request's functions.
-    """
+    """The choice among functions as in a chat completion. A tool that Anthropic runs itself is ignored."""
     if choice.type not in ("any", "tool"):
         return "none" if names and choice.type == "none" else None
     foreign = [tool for tool in body.tools or () if isinstance(tool, UnsupportedTool)]

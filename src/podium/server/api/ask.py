@@ -26,10 +26,9 @@ from podium.server.requests import (
     RequestCaller,
     body_schema,
     read_body,
-    with_options,
 )
 from podium.server.service import Service
-from podium.server.streaming import cancel_on_disconnect
+from podium.server.streaming import until_disconnect
 from podium.types import Message, Question
 
 
@@ -65,15 +64,12 @@ def add_routes(app: FastAPI, service: Service, background: BackgroundQuestions) 
     async def ask(request: Request, caller: RequestCaller, response: Response) -> dict[str, Any]:
         body = await read_body(AskBody, request)
         try:
-            asked = ChatRequest(
-                await _question(body, service, caller), planner=body.planner, seed=token_hex(8)
-            )
-            chat_request = with_options(asked, body, service.settings)
+            asked = await _question(body, service, caller)
+            chat_request = ChatRequest(asked, body, planner=body.planner, seed=token_hex(8))
             question = await PreparedQuestion.open(service, chat_request, caller)
-            if chat_request.dry_run:
+            if body.dry_run:
                 response.status_code = 200
-                async with cancel_on_disconnect(request.receive):
-                    planned = await question.answer_with_plan()
+                planned = await until_disconnect(request.receive, question.answer_with_plan())
                 return {"id": planned.trace_id, "text": planned.text, "podium": planned.podium}
             await background.start(question, streams=True)
         except APIError as error:

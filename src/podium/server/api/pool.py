@@ -1,13 +1,12 @@
 """GET /api/pool: the workers that this caller may use, with price, current state and recent latency and errors.
 
-The current state is this process's; the history is read from the newest traces, at most once every few seconds.
+The current state is this process's; the history is that of the newest traces.
 """
 
 from __future__ import annotations
 
 import asyncio
 import statistics
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,10 +23,6 @@ from podium.types import Profile
 from podium.workers.base import Worker
 from podium.workers.build import UnreadyWorker
 
-_TRACES = 200
-"""How many of the newest traces are read for the history."""
-_FRESH_S = 10.0
-"""Seconds for which a history that was read is used again."""
 _SAMPLES = 5
 """Samples of the self-consistency planners that are listed."""
 
@@ -68,31 +63,13 @@ def call_histories(traces: Iterable[Trace]) -> dict[str, CallHistory]:
     return histories
 
 
-class _HistoryReader:
-    """Reads the histories from the store, again when they are no longer fresh, for one request at a time."""
-
-    def __init__(self, service: Service) -> None:
-        self._service = service
-        self._histories: dict[str, CallHistory] = {}
-        self._read_at = float("-inf")
-        self._reading = asyncio.Lock()
-
-    async def read(self) -> dict[str, CallHistory]:
-        async with self._reading:
-            if time.monotonic() - self._read_at > _FRESH_S:
-                self._histories = call_histories(await self._service.store.newest(_TRACES))
-                self._read_at = time.monotonic()
-            return self._histories
-
-
 def add_routes(app: FastAPI, service: Service) -> None:
     """The route GET /api/pool."""
-    reader = _HistoryReader(service)
 
     @app.get("/api/pool")
     async def pool(caller: RequestCaller) -> dict[str, Any]:
         """The workers that the caller's key may use, and the planners."""
-        histories = await reader.read()
+        histories = call_histories(await service.recent_traces.read())
         formats = await asyncio.to_thread(_plan_formats, service)
         now = {status.worker: status for status in service.dispatcher.status}
         allowed = caller.allowed(service.pool.names)

@@ -51,7 +51,9 @@ def add_routes(app: FastAPI, service: Service) -> None:
     @router.get("/api/runs")
     async def runs() -> dict[str, Any]:
         """All runs, the latest first."""
-        return {"runs": await asyncio.to_thread(_summaries, service)}
+        return {
+            "runs": await asyncio.to_thread(lambda: [run.summary() for run in find_runs(folder).values()])
+        }
 
     @router.get(
         "/api/runs/{name:path}/events",
@@ -90,39 +92,19 @@ def add_routes(app: FastAPI, service: Service) -> None:
     @router.get("/api/runs/{name:path}")
     async def run(name: str) -> dict[str, Any]:
         """One run: its settings, its metrics, and its comparison if there is one."""
-        return await asyncio.to_thread(_document, await find(name))
+        return await asyncio.to_thread((await find(name)).document)
 
     app.include_router(router)
-
-
-def _summaries(service: Service) -> list[dict[str, Any]]:
-    return [run.summary() for run in find_runs(service.settings.serve.runs).values()]
-
-
-def _document(run: RunFiles) -> dict[str, Any]:
-    return {
-        "configuration": run.configuration(),
-        "questions": run.questions(),
-        "metrics": run.rows().read()[1],
-        "comparison": run.comparison(),
-    }
 
 
 async def _follow(run: RunFiles, after: int, write: Write) -> None:
     """Send new rows as they are written, until cancelled."""
     rows = run.rows()
     _, known = await asyncio.to_thread(rows.read)
+    rewritten = len(known) < after
+    number, new_rows = (0, known) if rewritten else (after, known[after:])
     compared = 0  # A comparison that was written between two streams is sent too.
-    number = after
-    if len(known) < after:
-        number = 0
-        await write(sse_event({"rows": 0}, "rewound"))
-    for row in known[number:]:
-        await write(sse_event({"number": number, "row": row}, "row"))
-        number += 1
     while True:
-        await asyncio.sleep(_POLL_S)
-        rewritten, new_rows = await asyncio.to_thread(rows.read)
         if rewritten:
             number = 0
             await write(sse_event({"rows": 0}, "rewound"))
@@ -133,6 +115,8 @@ async def _follow(run: RunFiles, after: int, write: Write) -> None:
         if at != compared:
             compared = at
             await write(sse_event({"comparison": run.comparison()}, "comparison"))
+        await asyncio.sleep(_POLL_S)
+        rewritten, new_rows = await asyncio.to_thread(rows.read)
 
 
 _METRICS, _CONFIG, _COMPARISON = "metrics.jsonl", "config.json", "comparison.json"
@@ -163,6 +147,15 @@ class RunFiles:
             "updated_at": datetime.fromtimestamp(self._changed(), UTC).isoformat(timespec="seconds"),
             "latest": latest,
             "questions": self.questions(),
+        }
+
+    def document(self) -> dict[str, Any]:
+        """All that is known about this run."""
+        return {
+            "configuration": self.configuration(),
+            "questions": self.questions(),
+            "metrics": self.rows().read()[1],
+            "comparison": self.comparison(),
         }
 
     def questions(self) -> dict[str, Any]:

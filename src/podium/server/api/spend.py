@@ -28,7 +28,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
     async def spend(caller: RequestCaller, query: Annotated[SpendParameters, Query()]) -> dict[str, Any]:
         """Dollars, calls and tokens of the questions that began in these days (UTC), and the budgets."""
         try:
-            asked = query.of(caller)
+            asked = SpendQuery.of(query.since, query.until, query.by, caller.visible_owner)
         except UsageError as error:
             raise invalid(str(error), "since", code="invalid_days") from None
         report = await service.store.spend(asked)
@@ -36,19 +36,30 @@ def add_routes(app: FastAPI, service: Service) -> None:
 
 
 async def _budgets(service: Service, caller: Caller) -> list[dict[str, Any]]:
-    """The budgets that this caller may see: of the server's day, and of keys."""
-    budgets = []
+    """The budgets that this caller may see: of the server's day, and of keys. Reservations of a killed process stay."""
+    rows: list[tuple[str | None, str, float, float, float]] = []
     if caller.visible_owner is None:
-        for spend_limit in service.dispatcher.spend_limits:
-            if isinstance(spend_limit, SharedSpendLimit):
-                spent, reserved = spend_limit.spent_usd, spend_limit.reserved_usd
-                budgets.append(_budget(None, spend_limit.name, spend_limit.limit_usd, spent, reserved))
+        rows += [
+            (None, limit.name, limit.limit_usd, limit.spent_usd, limit.reserved_usd)
+            for limit in service.dispatcher.spend_limits
+            if isinstance(limit, SharedSpendLimit)
+        ]
     for stored, spending in await service.keys.register.spendings(datetime.now(UTC)):
         allowance, name = stored.caller.allowance, stored.caller.name
         if allowance is not None and caller.visible_owner in (None, name):
             spent, reserved = spending.spent / NANO_PER_USD, spending.reserved / NANO_PER_USD
-            budgets.append(_budget(name, allowance.duration, allowance.usd, spent, reserved))
-    return budgets
+            rows.append((name, allowance.duration, allowance.usd, spent, reserved))
+    return [
+        {
+            "key": key,
+            "period": period,
+            "limit_usd": limit_usd,
+            "spent_usd": spent,
+            "reserved_usd": reserved,
+            "left_usd": max(0.0, limit_usd - spent - reserved),
+        }
+        for key, period, limit_usd, spent, reserved in rows
+    ]
 
 
 class SpendParameters(BaseModel):
@@ -64,29 +75,3 @@ class SpendParameters(BaseModel):
         None, description=f"The last day. Default: today. From 1 to {MAX_DAYS:,} days."
     )
     by: SpendBy = "worker"
-
-    def of(self, caller: Caller) -> SpendQuery:
-        """The store's query, restricted to what the caller may see.
-
-        Raises:
-            UsageError: the days are in the wrong order, or too many.
-        """
-        return SpendQuery.of(self.since, self.until, self.by, caller.visible_owner)
-
-
-def _budget(key: str | None, period: str, limit: float, spent: float, reserved: float) -> dict[str, Any]:
-    """A budget now.
-
-    Args:
-        key: the key's name. None for the server's own budget.
-        period: "day" or "month" (UTC), or "ever".
-        limit, spent, reserved: dollars. Reservations of a killed process stay.
-    """
-    left = {"left_usd": max(0.0, limit - spent - reserved)}
-    return {
-        "key": key,
-        "period": period,
-        "limit_usd": limit,
-        "spent_usd": spent,
-        "reserved_usd": reserved,
-    } | left

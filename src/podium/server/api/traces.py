@@ -1,4 +1,5 @@
-"""/api/traces: the list of traces page by page, one trace whole or event by event, deletion, and export as JSONL.
+"""/api/traces: the list of traces page by page, one trace whole or event by event, deletion, export as JSONL, and what
+users say about the answers.
 
 A key sees the traces of its own requests. An admin's key sees all.
 """
@@ -15,20 +16,20 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Header, Query
+from fastapi import FastAPI, Header, Query, Request
 from fastapi.responses import Response, StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from podium.errors import APIError, StoreError, UnknownTraceError, UnreadableTraceError, UsageError
 from podium.server.api_errors import invalid, not_found
 from podium.server.keys import Caller
-from podium.server.requests import RequestCaller
+from podium.server.requests import Body, RequestCaller, body_schema, read_body
 from podium.server.service import Service
 from podium.server.stream_events import ENDED, events_of_trace
 from podium.server.streaming import CLIENT_CLOSED_REQUEST, COMMENT, EventStream, Write
 from podium.store.async_store import AsyncTraceStore
 from podium.store.query import MAX_PAGE, OutcomeFilter, TraceFilters, TraceSummary
-from podium.trace import Trace, TraceStatus
+from podium.trace import Outcome, Trace, TraceStatus
 from podium.trace.explanation import Explanation, explain_answer
 from podium.trace.serialization import to_json
 
@@ -119,13 +120,22 @@ def add_routes(app: FastAPI, service: Service) -> None:
         """
         if last_event_id == ENDED:
             return Response(status_code=204)
-        if service.live.find(id, caller.visible_owner) is None:
+        owner, trace = caller.visible_owner, None
+        if service.live.find(id, owner) is None:
             try:
-                return EventStream(_replay(await _find(service.store, id, caller), last_event_id), {})
+                trace = await _find(service.store, id, caller)
             except APIError as error:
                 if error.status != 404 or not service.store.shared or not _FULL_ID.fullmatch(id):
                     raise
-        return EventStream(_follow(service, id, caller, last_event_id), {})
+
+        async def produce(write: Write) -> None:
+            send = partial(_send, write)
+            if trace is not None:
+                await _replay(send, trace, last_event_id)
+            elif not await service.live.send(send, id, owner, last_event_id):
+                await _poll(send, service.store, id, owner)
+
+        return EventStream(produce, {})
 
     @app.get("/api/traces/{id}/explanation")
     async def explanation(caller: RequestCaller, id: str) -> Explanation:
@@ -134,6 +144,19 @@ def add_routes(app: FastAPI, service: Service) -> None:
         Every figure comes with its source.
         """
         return explain_answer(await _find(service.store, id, caller))
+
+    @app.post(
+        "/api/traces/{id}/outcome",
+        openapi_extra=body_schema(OutcomeBody),
+    )
+    async def outcome(request: Request, caller: RequestCaller, id: str) -> JudgedTrace:
+        """Say whether the answer of a trace was right, or take that back. A unique beginning of its id is enough."""
+        body = await read_body(OutcomeBody, request)
+        with _id_errors_as_api_errors(id):
+            judged = await service.store.set_outcome(id, body.outcome(caller), caller.visible_owner)
+        service.planners.mark_outcomes_stale()
+        service.live.forget(judged.id)
+        return JudgedTrace(id=judged.id, outcome=judged.outcome)
 
     @app.delete(
         "/api/traces/{id}",
@@ -153,12 +176,12 @@ def _trace_not_found(id_: str) -> APIError:
 
 
 async def _find(store: AsyncTraceStore, id_: str, caller: Caller) -> Trace:
-    with id_errors_as_api_errors(id_):
+    with _id_errors_as_api_errors(id_):
         return await store.get(id_, caller.visible_owner)
 
 
 @contextmanager
-def id_errors_as_api_errors(id_: str) -> Iterator[None]:
+def _id_errors_as_api_errors(id_: str) -> Iterator[None]:
     """Turn the store's error about an id into the error that a route sends."""
     try:
         yield
@@ -188,11 +211,7 @@ async def _prepend(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[by
 
 
 async def _send(write: Write, content: bytes) -> None:
-    """Send an event.
-
-    Raises:
-        APIError: the client does not read, and is dropped.
-    """
+    """Send an event. Raises an `APIError`: the client does not read, and is dropped."""
     try:
         async with asyncio.timeout(_WRITE_TIMEOUT_S):
             await write(content)
@@ -200,39 +219,24 @@ async def _send(write: Write, content: bytes) -> None:
         raise APIError(CLIENT_CLOSED_REQUEST, "cancelled", "The caller does not read.") from None
 
 
-def _replay(trace: Trace, after: str | None) -> Any:
-    async def produce(write: Write) -> None:
-        for stream_event in events_of_trace(trace):
-            if after is None or stream_event.kind == ENDED:
-                await _send(write, stream_event.encoded)
-
-    return produce
+async def _replay(send: Write, trace: Trace, after: str | None = None) -> None:
+    events = events_of_trace(trace)
+    for event in events if after is None else [*events][-1:]:
+        await send(event)
 
 
-def _follow(service: Service, id_: str, caller: Caller, after: str | None) -> Any:
-    """The events of a question of any process of this server, or else of another server."""
-
-    async def produce(write: Write) -> None:
-        if not await service.live.send(partial(_send, write), id_, caller.visible_owner, after):
-            await _poll(service.store, id_, caller)(write)
-
-    return produce
-
-
-def _poll(store: AsyncTraceStore, id_: str, caller: Caller) -> Any:
-    async def produce(write: Write) -> None:
-        until = time.monotonic() + _MAX_WAIT_S
-        await write(COMMENT)
-        while time.monotonic() < until:
-            try:
-                trace = await store.get(id_, caller.visible_owner)
-            except (UnknownTraceError, StoreError):
-                await asyncio.sleep(_POLL_S)
-                continue
-            await _replay(trace, None)(write)
+async def _poll(send: Write, store: AsyncTraceStore, id_: str, owner: str | None) -> None:
+    """Send the events of a question of another server, once its trace is stored."""
+    until = time.monotonic() + _MAX_WAIT_S
+    await send(COMMENT)
+    while time.monotonic() < until:
+        try:
+            trace = await store.get(id_, owner)
+        except (UnknownTraceError, StoreError):
+            await asyncio.sleep(_POLL_S)
+        else:
+            await _replay(send, trace)
             return
-
-    return produce
 
 
 class TraceQuery(BaseModel):
@@ -271,6 +275,35 @@ class PageQuery(TraceQuery):
 
     limit: int = Field(50, ge=1, le=MAX_PAGE)
     cursor: str | None = Field(None, max_length=1000, description="`next` of the previous page.")
+
+
+class OutcomeBody(Body):
+    """The body of POST /api/traces/{id}/outcome. It replaces what was said before."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    right: bool | None = None
+    """Whether the answer was right; null: no verdict."""
+    note: Annotated[str, StringConstraints(strip_whitespace=True, max_length=4000)] = ""
+
+    def outcome(self, caller: Caller) -> Outcome | None:
+        """The outcome that the trace keeps. None if the body has neither a verdict nor a note. Raises an `APIError`:
+        400, the body has no field at all."""
+        if not self.model_fields_set:
+            raise invalid(
+                "Give `right`: true, false, or null to take the verdict back; or a `note`.", "right"
+            )
+        if self.right is None and not self.note:
+            return None
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        return Outcome(right=self.right, note=self.note, by=caller.name, at=now)
+
+
+class JudgedTrace(BaseModel):
+    """The reply: the outcome that a trace has now."""
+
+    id: str
+    outcome: Outcome | None
 
 
 def _list_row(row: TraceSummary) -> dict[str, Any]:

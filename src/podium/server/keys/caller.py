@@ -65,11 +65,8 @@ class KeyAllowance:
 
     @classmethod
     def read(cls, text: str) -> KeyAllowance:
-        """Parse "5/day", "20/month", or "100", which is never renewed.
-
-        Raises:
-            UsageError: the text has another form.
-        """
+        """Parse "5/day", "20/month", or "100", which is never renewed. Raises a `UsageError`: the text has another
+        form."""
         match = re.fullmatch(r"([0-9]{1,10}(?:\.[0-9]{1,9})?)(?:/(day|month))?", text.strip())
         if match is not None:
             nano = round(float(match[1]) * NANO_PER_USD)
@@ -89,12 +86,8 @@ class KeyAllowance:
         return self.nano / NANO_PER_USD
 
     def period(self, now: datetime) -> str:
-        """The name of the current period, such as "2026-03-01" or "2026-03". It is "" if the allowance is never
-        renewed.
-
-        Args:
-            now: the time in UTC.
-        """
+        """The name of the period at `now` (UTC), such as "2026-03-01" or "2026-03". It is "" if the allowance is never
+        renewed."""
         return now.strftime(_PERIOD_NAMES[self.duration])
 
     @property

@@ -43,11 +43,9 @@ def _utc() -> datetime:
 
 
 class Keys:
-    """Checks keys, rate limits and budgets. It belongs to one event loop.
+    """Checks keys, rate limits and budgets. It belongs to one event loop, and closes the register of keys.
 
-    Args:
-        register: stores the keys. It is closed with this.
-        now: returns the time in UTC.
+    All methods raise a `StoreError` if the register cannot be read or written.
     """
 
     def __init__(self, register: Register, *, now: Callable[[], datetime] = _utc) -> None:
@@ -60,11 +58,7 @@ class Keys:
         self._budgets: dict[tuple[str, str], KeyBudget] = {}
 
     async def authenticate(self, authorization: str | None) -> Caller:
-        """The caller of a request, by its Authorization header. The request counts against the key's rate limit.
-
-        Raises:
-            APIError, StoreError: see `caller` and `admit`.
-        """
+        """The caller of a request, by its Authorization header. The request counts against the key's rate limit."""
         caller = await self.caller(authorization)
         await self.admit(caller)
         return caller
@@ -72,11 +66,8 @@ class Keys:
     async def caller(self, authorization: str | None) -> Caller:
         """The caller of a request, by its Authorization header.
 
-        Once a server has seen a key it always requires one, even after the last is removed.
-
-        Raises:
-            APIError: 401, with the same message whatever is wrong with the key.
-            StoreError: the keys cannot be read.
+        Once a server has seen a key it always requires one, even after the last is removed. Raises an `APIError`: 401,
+        with the same message whatever is wrong with the key.
         """
         await self._read()
         if not self._needed:
@@ -95,24 +86,9 @@ class Keys:
             )
         return stored.caller
 
-    async def find(self, id: str) -> Caller | None:
-        """The caller of a key, by the key's id, for a question that goes on without its request. None if the key was
-        removed.
-
-        Raises:
-            StoreError: the keys cannot be read.
-        """
-        await self._read()
-        stored = self._known.get(id)
-        return None if stored is None else stored.caller
-
     async def admit(self, caller: Caller) -> None:
-        """Count one request of the caller against its rate limit.
-
-        Raises:
-            APIError: 429, with the seconds to wait in Retry-After.
-            StoreError: the request cannot be counted.
-        """
+        """Count one request of the caller against its rate limit. Raises an `APIError`: 429, with the seconds to wait
+        in Retry-After."""
         if caller.id is None:
             return
         if caller.rpm is not None:
@@ -135,10 +111,8 @@ class Keys:
     def spend_limit(self, caller: Caller) -> KeyBudget | None:
         """The budget that a question of this caller is charged to. None if the caller has no limit.
 
-        A question is charged to the day or month in which it begins.
-
-        Raises:
-            APIError: 402, nothing is left. OpenAI's clients do not retry on its code.
+        A question is charged to the day or month in which it begins. Raises an `APIError`: 402, nothing is left.
+        OpenAI's clients do not retry on its code.
         """
         key_budget = self._key_budget(caller)
         if key_budget is not None and key_budget.spent_message is not None:
@@ -227,11 +201,8 @@ def is_loopback(host: str) -> bool:
 
 
 async def require_keys(host: str, keys: Keys | None) -> None:
-    """Require a key if `host` is not loopback. Call this before the server listens on the host.
-
-    Raises:
-        UsageError: a key is needed and none exists.
-    """
+    """Require a key if `host` is not loopback. Call this before the server listens on the host. Raises a `UsageError`:
+    a key is needed and none exists."""
     if is_loopback(host):
         return
     if keys is None or not await keys.require():

@@ -235,12 +235,7 @@ class Register:
         return await self._spending(statement) or KeySpending()
 
     async def spendings(self, now: datetime) -> tuple[tuple[StoredKey, KeySpending], ...]:
-        """All keys, the oldest first, each with its spending in the current period. For a key without a budget, that is
-        0.
-
-        Args:
-            now: the time in UTC.
-        """
+        """All keys, the oldest first, each with its spending in the period at `now` (UTC): 0 without a budget."""
         spendings = []
         for stored in await self.keys():
             allowance, spending = stored.caller.allowance, KeySpending()

@@ -27,7 +27,6 @@ from podium.server.requests import (
     Name,
     PodiumOptions,
     Unsupported,
-    with_options,
 )
 from podium.server.service import Service
 from podium.server.unsupported_fields import (
@@ -198,11 +197,7 @@ class ChatBody(OpenAIBody):
 
 
 async def read_chat(body: ChatBody, service: Service, caller: Caller) -> ChatRequest:
-    """Translate `body` into a `ChatRequest`.
-
-    Raises:
-        APIError: the request cannot be honoured.
-    """
+    """Translate `body` into a `ChatRequest`."""
     options, settings = body.podium or NO_OPTIONS, service.settings
     planner, worker = resolve_model(body.model, options.planner, service.pool, caller)
     unsupported = handle_unsupported(
@@ -220,6 +215,7 @@ async def read_chat(body: ChatBody, service: Service, caller: Caller) -> ChatReq
             direct=worker is not None,
         ),
         messages=None if worker is None else messages,
+        options=options,
         model=body.model,
         planner=planner,
         worker=worker,
@@ -229,7 +225,7 @@ async def read_chat(body: ChatBody, service: Service, caller: Caller) -> ChatReq
         keep=body.store is not False,
         ignored=unsupported.ignored,
     )
-    return await stay_with_worker(with_options(request, options, settings), service, caller)
+    return await stay_with_worker(request, service, caller)
 
 
 def _message(message: ChatMessage, worker: str | None) -> Message:

@@ -43,8 +43,9 @@ def add_routes(app: FastAPI, service: Service) -> None:
         caller = await find_caller(request)
         body = await read_body(ChatBody, request)
         chat_request = await read_chat(body, service, caller)
-        if (body.n or 1) > 1 and (chat_request.plan_id is not None or chat_request.dry_run):
-            what = "A dry run writes one plan" if chat_request.dry_run else "A plan is run once"
+        options = chat_request.options
+        if (body.n or 1) > 1 and (options.plan_id is not None or options.dry_run):
+            what = "A dry run writes one plan" if options.dry_run else "A plan is run once"
             raise invalid(f"{what}: leave n out.", "n")
         question = await PreparedQuestion.open(service, chat_request, caller, body.n or 1)
         usage = body.stream_options is not None and bool(body.stream_options.include_usage)

@@ -10,7 +10,6 @@ from podium.server.api_errors import not_found
 from podium.server.keys import Caller
 from podium.server.requests import RequestCaller
 from podium.server.service import Service
-from podium.types import Profile
 
 _CREATED = 0
 """OpenAI's format requires a number; models here have no creation time."""
@@ -36,26 +35,19 @@ def add_routes(app: FastAPI, service: Service) -> None:
 
 
 def _models(service: Service, caller: Caller) -> dict[str, dict[str, Any]]:
-    allowed = caller.allowed(service.pool.names)
-    workers = {
-        profile.name: _worker_model(profile) for profile in service.pool.profiles if profile.name in allowed
+    pool, planners = service.pool, service.planners
+    allowed = caller.allowed(pool.names)
+    kinds: dict[str, dict[str, Any]] = {
+        profile.name: {"kind": "worker", "profile": profile.model_dump(mode="json", exclude={"rating"})}
+        for profile in pool.profiles
+        if profile.name in allowed
     }
-    planned = [f"podium/{name}" for name in service.planners.names]
-    # A request reaches a worker of the pool before a planner of the same name; "podium" is always the planner.
-    planners = ["podium", *(name for name in planned if name not in service.pool.names)]
-    return workers | {name: _planner_model(name, service) for name in planners}
-
-
-def _planner_model(name: str, service: Service) -> dict[str, Any]:
-    planner = name.partition("/")[2] or service.planners.configured
-    return _model(name, {"kind": "planner", "planner": planner})
-
-
-def _worker_model(profile: Profile) -> dict[str, Any]:
-    return _model(
-        profile.name, {"kind": "worker", "profile": profile.model_dump(mode="json", exclude={"rating"})}
-    )
-
-
-def _model(name: str, podium: dict[str, Any]) -> dict[str, Any]:
-    return {"id": name, "object": "model", "created": _CREATED, "owned_by": "podium", "podium": podium}
+    kinds["podium"] = {"kind": "planner", "planner": planners.configured}
+    for name in planners.names:
+        # A request reaches a worker of the pool before a planner of the same name.
+        if f"podium/{name}" not in pool.names:
+            kinds[f"podium/{name}"] = {"kind": "planner", "planner": name}
+    return {
+        name: {"id": name, "object": "model", "created": _CREATED, "owned_by": "podium", "podium": kind}
+        for name, kind in kinds.items()
+    }

@@ -1,24 +1,32 @@
 """POST /v1/responses: from bytes to the response, whole, as a stream of events, or in the background.
 
+`podium.server.background` answers questions in the background; a response there has a log of its events.
 `stored_responses` reads, cancels and deletes stored responses.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from fastapi import FastAPI, Request
 from fastapi.responses import Response
 
 from podium.server.api_errors import invalid
 from podium.server.background import BackgroundQuestions
-from podium.server.openai.background_responses import start_response, stream_response
-from podium.server.openai.responses_body import ResponseBody, read_response
+from podium.server.keys import Caller
+from podium.server.live import EventLog
+from podium.server.openai.responses_body import EchoedFields, ResponseBody, read_response
 from podium.server.openai.responses_reply import ResponseFrame, ResponseWriter
 from podium.server.prepared_question import PreparedQuestion
 from podium.server.requests import body_schema, find_caller, read_body, streamed_reply
+from podium.server.served_answers import answer_from_trace, no_answer_error
 from podium.server.service import Service
+from podium.server.streaming import EventStream, Write
+from podium.team import Event, QuestionEnded
 
 _STREAMED_SHARE = 0.95
 """The share of a request's time limit after which the stream of a background response ends without an error. The client
@@ -39,45 +47,110 @@ def add_routes(app: FastAPI, service: Service, background: BackgroundQuestions) 
         body = await read_body(ResponseBody, request)
         if body.background and body.store is False:
             raise invalid("background: a response in the background is kept: leave store out.", "background")
-        question = await PreparedQuestion.open(service, await read_response(body, service, caller), caller)
+        chat_request = await read_response(body, service, caller)
+        question = await PreparedQuestion.open(service, chat_request, caller)
+        echo = {"safety_identifier": body.safety_identifier, "prompt_cache_key": body.prompt_cache_key}
         if body.background:
-            return await _start(body, question, background)
-        frame = _frame(body, question)
-        if question.request.keep:
+            echo["background"] = True
+        frame = ResponseFrame(
+            question.ids[0],
+            EchoedFields(
+                created=int(time.time()), model=body.model, previous=body.previous_response_id, echo=echo
+            ),
+            chat_request.question,
+            chat_request.metadata,
+            chat_request.user,
+            chat_request.keep,
+        )
+        if chat_request.keep:
             question = question.with_metadata(frame.stored_metadata)
         writer = ResponseWriter(frame, question.runner.pool.profiles, direct=question.direct)
-        return await question.reply(writer, request, streams=body.stream)
+        if not body.background:
+            return await question.reply(writer, request, streams=body.stream)
+        if chat_request.options.dry_run:
+            raise invalid("background: a dry run calls no worker; leave background out.", "background")
+        if chat_request.options.plan_id is not None:
+            problem = "background: a plan that waited for approval runs at once; leave background out."
+            raise invalid(problem, "background")
+        await background.start(question, _ResponseLog(caller.name, writer, chat_request.ignored))
+        if body.stream:
+            seconds = _STREAMED_SHARE * service.settings.serve.timeout
+            return stream_response(
+                background, question.ids[0], caller, headers=question.headers, seconds=seconds
+            )
+        content = json.dumps(frame.response("queued"), separators=(",", ":")).encode()
+        return Response(content, media_type="application/json", headers=question.headers)
 
 
-def _frame(body: ResponseBody, question: PreparedQuestion) -> ResponseFrame:
-    request = question.request
-    return ResponseFrame(
-        trace_id=question.ids[0],
-        created=int(time.time()),
-        model=body.model,
-        question=request.question,
-        metadata=request.metadata,
-        user=request.user,
-        store=request.keep,
-        previous=body.previous_response_id,
-        echo={"safety_identifier": body.safety_identifier, "prompt_cache_key": body.prompt_cache_key},
-    )
+def stream_response(
+    background: BackgroundQuestions,
+    trace_id: str,
+    caller: Caller,
+    *,
+    after: int = -1,
+    headers: Mapping[str, str] = MappingProxyType({}),
+    seconds: float | None = None,
+) -> EventStream:
+    """The reply that streams the events of a response. Another process of the server may make the response.
+
+    Args:
+        after: the number of the last event that the client has.
+        seconds: the most seconds of the stream. If it is None, the stream ends with the response.
+    """
+
+    async def produce(write: Write) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                has_log = await background.logs.send(write, trace_id, caller.visible_owner, str(after))
+        except TimeoutError:
+            return
+        if not has_log:
+            raise invalid(
+                "stream: only a response in the background has events, at the server that makes it, until an hour "
+                "after its end; read it without stream.",
+                "stream",
+            )
+
+    return EventStream(produce, headers)
 
 
-async def _start(body: ResponseBody, question: PreparedQuestion, background: BackgroundQuestions) -> Response:
-    """Begin a response in the background. The reply is the queued response, or the stream of its events."""
-    service, request, frame = question.service, question.request, _frame(body, question)
-    if request.dry_run:
-        raise invalid("background: a dry run calls no worker; leave background out.", "background")
-    if request.plan_id is not None:
-        raise invalid(
-            "background: a plan that waited for approval runs at once; leave background out.", "background"
-        )
-    frame = await start_response(background, question, frame)
-    if body.stream:
-        seconds = _STREAMED_SHARE * service.settings.serve.timeout
-        return stream_response(
-            background, frame.trace_id, question.caller, headers=question.headers, seconds=seconds
-        )
-    content = json.dumps(frame.response("queued"), separators=(",", ":")).encode()
-    return Response(content, media_type="application/json", headers=question.headers)
+class _ResponseLog(EventLog):
+    """The events of a response. After its end, the log keeps them without the question."""
+
+    def __init__(self, owner: str | None, writer: ResponseWriter, ignored: tuple[str, ...]) -> None:
+        super().__init__(owner)
+        self._writer: ResponseWriter | None = writer
+        self._ignored = ignored
+        self._events: list[bytes] = []
+        self._add(writer.queue())
+
+    def begin(self) -> None:
+        assert self._writer is not None
+        self._add(self._writer.begin())
+
+    def append(self, event: Event) -> None:
+        writer = self._writer
+        assert writer is not None
+        if not isinstance(event, QuestionEnded):
+            self._add(writer.for_event(event))
+        elif event.trace.status == "cancelled":
+            self._add(writer.cancel())
+        elif event.trace.answer is None:
+            self._add(writer.fail(no_answer_error(event.trace)))
+        else:
+            self._add(writer.end(answer_from_trace(event.trace, self._ignored)))
+
+    def end(self) -> None:
+        self._writer = None
+        super().end()
+
+    def cursor_after(self, after: str | None) -> tuple[int, int]:
+        return (0 if after is None else int(after) + 1), 0
+
+    def read(self, cursor: tuple[int, int]) -> tuple[bytes, tuple[int, int]] | None:
+        index, _ = cursor
+        return (self._events[index], (index + 1, 0)) if index < len(self._events) else None
+
+    def _add(self, content: bytes) -> None:
+        self._events += [event + b"\n\n" for event in content.split(b"\n\n") if event]
+        self.wake()

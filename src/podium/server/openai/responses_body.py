@@ -33,7 +33,6 @@ from podium.server.requests import (
     ListOf,
     Unsupported,
     UnsupportedTool,
-    with_options,
 )
 from podium.server.served_answers import answer_from_trace
 from podium.server.service import Service
@@ -56,8 +55,10 @@ class EchoedFields(BaseModel):
 
     created: int
     model: str
-    previous: str | None
-    echo: dict[str, Any]
+    previous: str | None = None
+    """The id of the response that this one continues."""
+    echo: dict[str, Any] = {}
+    """Further fields, by the names that the response has for them."""
 
     @staticmethod
     def read(trace: Trace) -> EchoedFields | None:
@@ -131,11 +132,7 @@ class ResponseBody(OpenAIBody):
 
 
 async def read_response(body: ResponseBody, service: Service, caller: Caller) -> ChatRequest:
-    """Translate `body` into a `ChatRequest`.
-
-    Raises:
-        APIError: the request cannot be honoured.
-    """
+    """Translate `body` into a `ChatRequest`."""
     options, settings = body.podium or NO_OPTIONS, service.settings
     planner, worker = resolve_model(body.model, options.planner, service.pool, caller)
     metadata = dict(body.metadata or {})
@@ -156,6 +153,7 @@ async def read_response(body: ResponseBody, service: Service, caller: Caller) ->
     request = ChatRequest(
         question=to_question(messages, answer_options, direct=worker is not None, param="input"),
         messages=None if worker is None else messages,
+        options=options,
         model=body.model,
         planner=planner,
         worker=worker,
@@ -165,7 +163,7 @@ async def read_response(body: ResponseBody, service: Service, caller: Caller) ->
         keep=body.store is not False,
         ignored=unsupported.ignored,
     )
-    return await stay_with_worker(with_options(request, options, settings), service, caller)
+    return await stay_with_worker(request, service, caller)
 
 
 async def _previous_messages(body: ResponseBody, service: Service, caller: Caller) -> tuple[Message, ...]:
@@ -184,11 +182,8 @@ async def _previous_messages(body: ResponseBody, service: Service, caller: Calle
 
 
 def _to_chat(body: ResponseBody, unsupported: UnsupportedFields) -> UnsupportedFields:
-    """Convert the fields for one worker's endpoint to the fields of a chat completion.
-
-    Raises:
-        APIError: 400 for a field that only chat completions have, since it would replace a field that Podium sets.
-    """
+    """Convert the fields for one worker's endpoint to the fields of a chat completion. Raises an `APIError`: 400 for a
+    field that only chat completions have, since it would replace a field that Podium sets."""
     passed, extra = unsupported.extra, {}
     for name in sorted(passed.keys() & (ChatBody.model_fields.keys() - ResponseBody.model_fields.keys())):
         raise invalid(
@@ -217,12 +212,11 @@ def _options(body: ResponseBody, extra: dict[str, Any], *, strict: bool) -> Answ
     choice, parallel = check_tool_choice(
         [tool.name for tool in functions], body.tool_choice, body.parallel_tool_calls, strict=strict
     )
-    tools = [{name: value for name, value in tool.sent.items() if name != "type"} for tool in functions]
     return AnswerOptions(
         max_tokens=body.max_output_tokens,
         temperature=body.temperature,
         top_p=body.top_p,
-        tools=tuple({"type": "function", "function": tool} for tool in tools),
+        tools=tuple({"type": "function", "function": tool.sent} for tool in functions),
         tool_choice=choice,
         parallel_tool_calls=parallel,
         response_format=_response_format(body),
@@ -237,5 +231,4 @@ def _response_format(body: ResponseBody) -> dict[str, Any] | None:
     if text_format.type == "json_object":
         return {"type": "json_object"}
     assert isinstance(text_format, JsonSchemaFormat)
-    schema = {name: value for name, value in text_format.sent.items() if name != "type"}
-    return {"type": "json_schema", "json_schema": schema}
+    return {"type": "json_schema", "json_schema": text_format.sent}

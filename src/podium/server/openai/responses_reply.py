@@ -6,7 +6,7 @@ A reasoning item, whose summary reports progress, comes first. The message with 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from podium.errors import APIError
@@ -24,15 +24,11 @@ class ResponseFrame:
     """The fields of a response that repeat its request."""
 
     trace_id: str
-    created: int
-    model: str
+    echoed: EchoedFields
     question: Question
     metadata: Mapping[str, str]
     user: str | None
     store: bool
-    previous: str | None
-    echo: Mapping[str, Any] = field(default_factory=dict)
-    """Further fields of the request that the response repeats."""
 
     def response(self, status: str, **fields: Any) -> dict[str, Any]:
         """The response object with a status.
@@ -44,7 +40,7 @@ class ResponseFrame:
         return {
             "id": f"resp_{self.trace_id}",
             "object": "response",
-            "created_at": self.created,
+            "created_at": self.echoed.created,
             "completed_at": None,
             "status": status,
             "background": False,
@@ -55,11 +51,11 @@ class ResponseFrame:
             "max_output_tokens": options.max_tokens,
             "max_tool_calls": None,
             "metadata": {name: value for name, value in self.metadata.items() if name not in OWN_KEYS},
-            "model": self.model,
+            "model": self.echoed.model,
             "output": [],
             "parallel_tool_calls": options.parallel_tool_calls is not False,
             "presence_penalty": 0.0,
-            "previous_response_id": self.previous,
+            "previous_response_id": self.echoed.previous,
             "prompt_cache_key": None,
             "reasoning": {"effort": None, "summary": None},
             "safety_identifier": None,
@@ -74,7 +70,7 @@ class ResponseFrame:
             "truncation": "disabled",
             "usage": None,
             "user": self.user,
-            **self.echo,
+            **self.echoed.echo,
             **fields,
         }
 
@@ -83,7 +79,9 @@ class ResponseFrame:
         reason = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(answer.finish)
         return self.response(
             "completed" if reason is None else "incomplete",
-            completed_at=self.created + int(answer.podium.get("seconds", 0.0)) if reason is None else None,
+            completed_at=self.echoed.created + int(answer.podium.get("seconds", 0.0))
+            if reason is None
+            else None,
             incomplete_details=None if reason is None else {"reason": reason},
             output=list(output),
             usage=response_usage(answer.usage, answer.cost_usd),
@@ -93,10 +91,7 @@ class ResponseFrame:
     @property
     def stored_metadata(self) -> dict[str, str]:
         """The metadata of the trace, from which the stored response is read again."""
-        echoed = EchoedFields(
-            created=self.created, model=self.model, previous=self.previous, echo=dict(self.echo)
-        )
-        return {**self.metadata, RESPONSE_KEY: echoed.model_dump_json()}
+        return {**self.metadata, RESPONSE_KEY: self.echoed.model_dump_json()}
 
     @property
     def _instructions(self) -> str | None:
@@ -218,9 +213,8 @@ class ResponseWriter(ReplyWriter):
     def __init__(self, frame: ResponseFrame, pool: Sequence[Profile], *, direct: bool) -> None:
         super().__init__(pool, direct=direct)
         self._frame = frame
-        self._number = (
-            2  # The first two events have the numbers before, since they may be made later than others.
-        )
+        # The first two events have the numbers before, since they may be made later than others.
+        self._number = 2
         self._lines: list[str] = []
         self._reasoning_started = self._message_started = False
         self._output: list[dict[str, Any]] = []

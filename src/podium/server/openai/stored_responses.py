@@ -11,13 +11,12 @@ from typing import Any, Literal
 from fastapi import FastAPI, Query
 from fastapi.responses import JSONResponse, Response
 
-from podium.errors import APIError
 from podium.server.api_errors import invalid
 from podium.server.approval import expiry
 from podium.server.background import BackgroundQuestions
 from podium.server.keys import Caller
-from podium.server.openai.background_responses import stream_response
 from podium.server.openai.response_items import find_background, find_trace, unknown_response
+from podium.server.openai.responses import stream_response
 from podium.server.openai.responses_body import EchoedFields
 from podium.server.openai.responses_reply import ResponseFrame, input_items, output_items, response_usage
 from podium.server.requests import RequestCaller, streamed_reply
@@ -98,44 +97,31 @@ def add_routes(app: FastAPI, service: Service, background: BackgroundQuestions) 
 
 
 def _ended_response(trace: Trace) -> dict[str, Any]:
-    frame, error = _frame(trace), no_answer_error(trace)
+    frame = _frame(trace)
     if trace.status == "planned" and (workflow := trace.rounds[0].workflow) is not None:
         answer = answer_from_plan(trace, workflow, None, expires=expiry(trace))
         return frame.final(answer, output_items(answer))
-    if _is_background(frame) and (trace.status == "cancelled" or error is not None):
-        return _response_without_answer(trace, frame, error)
-    if error is not None:
-        return frame.response("failed", error={"code": error.code, "message": error.message})
+    background = _is_background(frame)
+    cost: dict[str, Any] = {}
+    if background:
+        cost = {"usage": response_usage(trace.usage, trace.cost_usd), "podium": to_details(trace)}
+    if background and trace.status == "cancelled":
+        return frame.response("cancelled", **cost)
+    if trace.answer is None:
+        error = no_answer_error(trace)
+        return frame.response("failed", error={"code": error.code, "message": error.message}, **cost)
     answer = answer_from_trace(trace)
     return frame.final(answer, output_items(answer))
 
 
 def _is_background(frame: ResponseFrame) -> bool:
-    return "background" in frame.echo
+    return "background" in frame.echoed.echo
 
 
 def _frame(trace: Trace) -> ResponseFrame:
-    echoed = EchoedFields.read(trace)
     started = int(datetime.fromisoformat(trace.started_at).timestamp())
-    return ResponseFrame(
-        trace_id=trace.id,
-        created=started if echoed is None else echoed.created,
-        model=_model(trace) if echoed is None else echoed.model,
-        question=trace.question,
-        metadata=trace.metadata,
-        user=trace.user,
-        store=True,
-        previous=None if echoed is None else echoed.previous,
-        echo={} if echoed is None else echoed.echo,
-    )
-
-
-def _response_without_answer(trace: Trace, frame: ResponseFrame, error: APIError | None) -> dict[str, Any]:
-    """A background response without an answer, with its cost."""
-    cost = {"usage": response_usage(trace.usage, trace.cost_usd), "podium": to_details(trace)}
-    if trace.status == "cancelled" or error is None:
-        return frame.response("cancelled", **cost)
-    return frame.response("failed", error={"code": error.code, "message": error.message}, **cost)
+    echoed = EchoedFields.read(trace) or EchoedFields(created=started, model=_model(trace))
+    return ResponseFrame(trace.id, echoed, trace.question, trace.metadata, trace.user, store=True)
 
 
 def _model(trace: Trace) -> str:

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, StringConstraints, Tag
 
+from podium.server.conversation import check_has_tools, check_tool_name
 from podium.server.requests import BodyPart, ListOf, UnsupportedTool
-from podium.server.tool_choice import check_has_tools, check_tool_name
 
 FunctionName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
 MAX_TOOLS = 128
@@ -20,8 +20,10 @@ class SentPart(BodyPart):
 
     @property
     def sent(self) -> dict[str, Any]:
-        """The part's known fields, as the caller wrote them."""
-        return self.model_dump(exclude_unset=True, by_alias=True, include=set(type(self).model_fields))
+        """The part's known fields besides its type, as the caller wrote them."""
+        return self.model_dump(
+            exclude_unset=True, by_alias=True, include=type(self).model_fields.keys() - {"type"}
+        )
 
 
 class Function(SentPart):
@@ -105,12 +107,8 @@ def check_tool_choice(
 ) -> tuple[str | dict[str, Any] | None, bool | None]:
     """Check a request's choice of tools, and return `tool_choice` and `parallel_tool_calls` as in a chat completion.
 
-    Args:
-        tools: the names of the request's functions.
-        strict: whether to refuse these settings in a request without tools even if they change nothing.
-
-    Raises:
-        APIError: 400, the choice refers to a tool that the request does not have.
+    In a request without `tools`, the names of its functions, a strict server refuses these settings even if they change
+    nothing. Raises an `APIError`: 400, the choice refers to a tool that the request does not have.
     """
     field = "parallel_tool_calls" if choice is None and parallel is not None else choice and "tool_choice"
     if field and (strict or choice not in (None, "none", "auto")):
