@@ -50,7 +50,6 @@ class WaitingPlans:
             self._keep_here(planned)
 
     def _keep_here(self, planned: Trace) -> None:
-        """Let a plan wait in this process, and drop the plans that have expired."""
         now = datetime.now(UTC)
         self._here = {id_: other for id_, other in self._here.items() if now < expiry(other)}
         self._here[planned.id] = planned

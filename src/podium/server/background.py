@@ -86,11 +86,8 @@ class BackgroundQuestions:
     async def start(
         self, question: PreparedQuestion, log: EventLog | None = None, *, streams: bool = False
     ) -> None:
-        """Store a question and begin its answer. Returns once the question is stored.
-
-        Args:
-            log: a further log of the question's events, in the form of its API. It is kept for an hour after its end.
-            streams: as in `Runner.answer`.
+        """Store a question and begin its answer. Returns once the question is stored. A further `log` has the events in
+        the form of the question's API, for an hour after its end.
 
         Raises:
             APIError: 429, too many questions wait already; or 404, the plan that the question runs was run meanwhile.

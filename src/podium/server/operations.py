@@ -163,10 +163,8 @@ class Metrics:
         return cache(Counter(f"podium_{name}", help_, labels, registry=self.registry).labels)
 
     def observe(self, request: ChatRequest, trace: Trace) -> None:
-        """Count a question that has ended (an `Observer`).
-
-        A plan counts when it is written, so not again in the question that runs it by its id.
-        """
+        """Count a question that has ended (an `Observer`). A plan counts when it is written, so not again in the
+        question that runs it by its id."""
         if request.options.plan_id is None:
             self._count_plans(trace)
         if trace.status != "planned":
@@ -274,12 +272,9 @@ def _to_json(metrics: Iterable[Metric]) -> bytes:
 
 
 class _ProcessMetrics(Collector):
-    """The metrics of several processes, with the label `process`. They are not summed, because a replaced process
-    begins at 0, and Prometheus notices that only in the process's own series.
-
-    Args:
-        texts: the results of `_to_json`, by the number of the process.
-    """
+    """The metrics of several processes, from the results of `_to_json` by the number of the process, which becomes the
+    label `process`. They are not summed, because a replaced process begins at 0, and Prometheus notices that only in
+    the process's own series."""
 
     def __init__(self, texts: Mapping[int, bytes]) -> None:
         self._texts = texts

@@ -33,12 +33,8 @@ _CHECK_AGAIN_S = 30.0
 
 
 class PlannerCatalogue:
-    """Planners by the names that requests use.
-
-    Args:
-        team: the team, whose planner answers requests that name none. Baselines may name its workers.
-        store: the store in which planners that learn find judged answers. If it is None, they learn nothing.
-    """
+    """Planners by the names that requests use. The team's planner answers requests that name none, and baselines may
+    name its workers. Planners that learn find judged answers in the store. If it is None, they learn nothing."""
 
     def __init__(self, team: Team, store: AsyncTraceStore | None = None) -> None:
         self._team = team
@@ -92,10 +88,8 @@ class PlannerCatalogue:
         return opened
 
     async def check(self) -> CheckResult:
-        """Ask the configured planner for one plan, paid like any plan, and remember whether it answered.
-
-        A plan that a budget refused says nothing about the planner.
-        """
+        """Ask the configured planner for one plan, paid like any plan, and remember whether it answered. A plan that a
+        budget refused says nothing about the planner."""
         self._checked_at = time.monotonic()
         result = await self._team.check_planner()
         if result.error != "budget":
@@ -113,10 +107,8 @@ class PlannerCatalogue:
         return self.last_error is not None and time.monotonic() - self._checked_at > _CHECK_AGAIN_S
 
     def record_plan(self, name: str, error: PlanError | None) -> None:
-        """Remember whether the configured planner answered, after a question that it planned.
-
-        A plan that the question's budget refused or cut short says nothing about the planner.
-        """
+        """Remember whether the configured planner answered, after a question that it planned. A plan that the
+        question's budget refused or cut short says nothing about the planner."""
         stopped = error is not None and error.kind in ("budget_refused", "time_is_up")
         if self._team.planner.name != name or stopped:
             return

@@ -210,7 +210,6 @@ class PreparedQuestion:
             observe(self.request, trace)
 
     def _with_owner(self, trace: Trace) -> Trace:
-        """The trace with the owner, user and metadata of its request."""
         added = {"owner": self.caller.name, "user": self.request.user, "metadata": self.request.metadata}
         return trace.model_copy(update=added)
 

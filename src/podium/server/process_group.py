@@ -250,7 +250,6 @@ def _without_working_folder() -> Iterator[None]:
 
 
 def _run(serve: Serve, sockets: Sequence[socket.socket], process: ServerProcess) -> None:
-    """Run one process of the group until it ends."""
     if os.environ.get(_SAFE_PATH) == _OURS:
         del os.environ[_SAFE_PATH]  # The variable must not reach the programs that workers start.
     # Ctrl+C in a terminal should reach only the parent, which then gives the order.

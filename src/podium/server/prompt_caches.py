@@ -116,11 +116,8 @@ class CachedConversations:
 
 
 def _prefix_digests(question: Question, caller: Caller) -> list[bytes]:
-    """A digest of each beginning of a conversation, the shortest first.
-
-    A digest includes the caller, who must learn nothing from others' conversations, and the tools, which providers read
-    before all messages.
-    """
+    """A digest of each beginning of a conversation, the shortest first. It includes the caller, who must learn nothing
+    from others' conversations, and the tools, which providers read before all messages."""
     read = blake2b(json.dumps([caller.name, question.options.tools]).encode())
     digests = []
     for message in full_conversation(question):

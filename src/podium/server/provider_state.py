@@ -76,11 +76,8 @@ def _apply_state(message: Message, state: ProviderState, calls: Sequence[tuple[s
 
 
 class ProviderStates:
-    """The state of answers with tool calls, by the id of their trace, for clients that send back only ids.
-
-    Args:
-        store: the store with the traces of other processes.
-    """
+    """The state of answers with tool calls, by the id of their trace, for clients that send back only ids. The store
+    has the traces of other processes."""
 
     def __init__(self, store: AsyncTraceStore) -> None:
         self._store = store
@@ -95,12 +92,8 @@ class ProviderStates:
     async def restore(
         self, message: Message, trace_id: str, numbers: Sequence[int], caller: Caller
     ) -> Message:
-        """The message with its state, if the state is known.
-
-        Args:
-            message: an assistant's message with tool calls of this trace.
-            numbers: the numbers of the message's calls in the trace, in order.
-        """
+        """An assistant's message with its state, if the state is known. Its tool calls have these `numbers` in the
+        trace, in order."""
         key = trace_id, caller.visible_owner
         if key not in self._known:
             trace = await self._store.find(trace_id, caller.visible_owner)

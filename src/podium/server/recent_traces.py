@@ -48,11 +48,8 @@ class RecentTraces:
             return self._traces
 
     async def estimate(self, workflow: Workflow, pool: Pool, question: Question) -> dict[str, Any]:
-        """The estimated dollars of a plan and of each of its steps, ready for JSON, with their source.
-
-        Args:
-            workflow: the plan, with the worker numbers of `pool`.
-        """
+        """The estimated dollars of a plan, with the worker numbers of `pool`, and of each of its steps, ready for JSON,
+        with their source."""
         try:
             traces = await self.read()
         except StoreError as error:

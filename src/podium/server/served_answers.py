@@ -64,11 +64,7 @@ class ServedAnswer:
 
 
 def answer_from_trace(trace: Trace, ignored: Sequence[str] = ()) -> ServedAnswer:
-    """The answer of a trace that has one.
-
-    Args:
-        ignored: fields of the request that had no effect.
-    """
+    """The answer of a trace that has one. `ignored` are fields of the request that had no effect."""
     spans, calls, podium = trace.spans, trace.tool_calls, to_details(trace)
     direct = spans[-1].reply if trace.layout == "plain" and spans else None
     if ignored:
@@ -249,14 +245,11 @@ def to_progress(event: Event, pool: Sequence[Profile]) -> tuple[str, dict[str, A
         case StepStarted():
             subtask = " ".join(event.subtask.split())
             cut = subtask if len(subtask) <= _SUBTASK_CHARS else f"{subtask[:_SUBTASK_CHARS]}..."
-            details = {"worker": event.worker, "subtask": event.subtask}
-            return f"Step {event.position}: {event.worker} is called: {cut}", _step_event(
-                "step_started", event.round, event.position, details
-            )
+            facts = {"worker": event.worker, "subtask": event.subtask}
+            started = {"event": "step_started", "round": event.round, "step": event.position, **facts}
+            return f"Step {event.position}: {event.worker} is called: {cut}", started
         case StepEnded(span=span):
-            return _step_end_line(span), _step_event(
-                "step_ended", event.round, span.position, _step_facts(span)
-            )
+            return _step_end_line(span), {"event": "step_ended", **_step_row(event.round, span)}
         case RoundEnded(trace=round_) if round_.accepted:
             return None
         case RoundEnded():
@@ -290,17 +283,11 @@ def _step_end_line(span: Span) -> str:
     return f"Step {span.position}: {span.answered_by} answered {took}."
 
 
-def _step_event(kind: str, round: int, step: int, details: dict[str, Any]) -> dict[str, Any]:
-    return {"event": kind, "round": round, "step": step, **details}
-
-
 def _step_row(round: int, span: Span) -> dict[str, Any]:
-    return {"round": round, "step": span.position, **_step_facts(span)}
-
-
-def _step_facts(span: Span) -> dict[str, Any]:
     reply = span.reply or Reply("", span.usage)
     return {
+        "round": round,
+        "step": span.position,
         "worker": span.worker,
         "answered_by": span.answered_by,
         "cost_usd": span.spent.cost_usd,

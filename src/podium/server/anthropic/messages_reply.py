@@ -63,7 +63,6 @@ def _thinking_block(text: str, signature: str = "") -> dict[str, Any]:
 
 
 def _redacted_block(state: str) -> dict[str, Any]:
-    """A block that carries only the state of the answer."""
     return {"type": "redacted_thinking", "data": state}
 
 
@@ -93,12 +92,8 @@ def _tool_input(call: ToolCall) -> dict[str, Any]:
 
 
 class MessageWriter(ReplyWriter):
-    """A message, whole or as events.
-
-    Args:
-        thinks: whether the caller requested thinking blocks.
-        names: the caller's names of tools, by the names that workers got.
-    """
+    """A message, whole or as events. If the caller requested thinking blocks, it `thinks`. `names` has the caller's
+    names of tools by the names that workers got."""
 
     def __init__(self, question: PreparedQuestion, *, thinks: bool, names: Mapping[str, str]) -> None:
         super().__init__(question.runner.pool.profiles, direct=question.direct)

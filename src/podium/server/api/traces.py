@@ -307,7 +307,6 @@ class JudgedTrace(BaseModel):
 
 
 def _list_row(row: TraceSummary) -> dict[str, Any]:
-    """One trace in the list."""
     listed = asdict(row)
     return {
         "id": listed.pop("id"),

@@ -53,7 +53,6 @@ def add_routes(app: FastAPI, service: Service) -> None:
 
 
 def _usage(answers: Sequence[ServedAnswer]) -> dict[str, Any]:
-    """The usage of a completion: tokens and dollars of workers and planners."""
     total = total_usage(answer.usage for answer in answers)
     return {
         "cost": sum(answer.cost_usd for answer in answers),
@@ -103,11 +102,7 @@ def _choice(number: int, answer: ServedAnswer) -> dict[str, Any]:
 
 
 class _Completion(ReplyWriter):
-    """A completion with one or several answers.
-
-    Args:
-        with_usage: whether the last chunk of a stream reports the usage.
-    """
+    """A completion with one or several answers. With `with_usage`, the last chunk of a stream reports the usage."""
 
     def __init__(self, question: PreparedQuestion, *, with_usage: bool) -> None:
         super().__init__(question.runner.pool.profiles, direct=question.direct)
@@ -163,7 +158,6 @@ class _Completion(ReplyWriter):
         return self._chunk(number, {} if quiet else {"reasoning_content": line}, podium=facts)
 
     def _rest(self, number: int, answer: ServedAnswer) -> bytes:
-        """The part of an answer that has not been sent yet."""
         rest = self._sent(number).finish(answer.text, answer.trace_id)
         content = self._chunk(number, {"content": rest}) if rest else b""
         if answer.logprobs:

@@ -226,7 +226,6 @@ async def to_conversation(
 
 
 async def _referred(id_: str, service: Service, caller: Caller, param: str) -> Item:
-    """The item of an earlier response."""
     unknown = not_found(
         f"There is no item {id_[:64]!r} that you made; send the item itself.", param, code="item_not_found"
     )
@@ -247,10 +246,8 @@ async def _referred(id_: str, service: Service, caller: Caller, param: str) -> I
 
 
 def _messages(items: tuple[Item, ...]) -> tuple[Message, ...]:
-    """The input items as messages. Adjacent tool calls become one assistant message.
-
-    Tool results stay together, and the notes and images that come with them follow.
-    """
+    """The input items as messages. Adjacent tool calls become one assistant message. Tool results stay together, and
+    the notes and images that come with them follow."""
     messages: list[Message] = []
     later: list[Message] = []
     states: dict[int, str] = {}

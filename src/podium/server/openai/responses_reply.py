@@ -31,11 +31,8 @@ class ResponseFrame:
     store: bool
 
     def response(self, status: str, **fields: Any) -> dict[str, Any]:
-        """The response object with a status.
-
-        Args:
-            fields: output, usage, error, incomplete_details and podium, as far as they are known.
-        """
+        """The response object with a status, and with output, usage, error, incomplete_details and podium, as far as
+        they are known."""
         options = self.question.options
         return {
             "id": f"resp_{self.trace_id}",
@@ -204,11 +201,7 @@ def _flat_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class ResponseWriter(ReplyWriter):
-    """A response, whole or as events.
-
-    Args:
-        frame: the fields that repeat the request.
-    """
+    """A response, whole or as events. Its `frame` has the fields that repeat the request."""
 
     def __init__(self, frame: ResponseFrame, pool: Sequence[Profile], *, direct: bool) -> None:
         super().__init__(pool, direct=direct)
@@ -303,7 +296,6 @@ class ResponseWriter(ReplyWriter):
         )
 
     def _late_state(self, state: str) -> bytes:
-        """A reasoning item with only the answer's state."""
         item = reasoning(self._frame.trace_id, "", state)
         index = len(self._output)
         self._output.append(item)
