@@ -195,7 +195,7 @@ async def test_cancelled_writer_stores_the_paid_reply_if_the_file_is_free(tmp_pa
 
 
 async def test_a_file_that_stays_locked_is_reported_in_one_sentence(tmp_path, monkeypatch):
-    monkeypatch.setattr("podium.workers.response_cache.cache.BUSY_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("podium.workers.response_cache.BUSY_TIMEOUT_S", 0.1)
     with ResponseCache(tmp_path / "c.sqlite") as cache:
         other = held(cache.path)
         assert (await cache.get_or_call(Paid(), request(), ready)).text == "42", "it is paid for"

@@ -240,7 +240,7 @@ def test_event_loops_in_threads_share_cached_replies(tmp_path):
             texts = {text for done in runs for text in done.result(60)}
         assert len(texts) == 1
         assert worker.asked <= 3
-        assert cache._locks == {}
+        assert not cache._locks
 
 
 async def test_old_replies_are_deleted_on_request(ask, cache):

@@ -33,7 +33,7 @@ def request_key(identity: Mapping[str, Any], request: Request) -> bytes:
         "identity": dict(identity),
         "messages": [
             message.model_dump(exclude_defaults=True)
-            | {"content": to_pieces(message.content, request.fence_mark)}
+            | {"content": _to_pieces(message.content, request.fence_mark)}
             for message in request.messages
         ],
         "repeat": request.earlier_duplicates,
@@ -43,23 +43,17 @@ def request_key(identity: Mapping[str, Any], request: Request) -> bytes:
         document["options"] = options
     if identity.get("seed") is True:
         document["seed"] = request.seed
-    return sha256(to_canonical_json(document)).digest()
+    return sha256(_to_canonical_json(document)).digest()
 
 
-def to_pieces(text: str, fence_mark: str) -> list[str]:
-    """The text, cut into pieces at each fence mark."""
+def _to_pieces(text: str, fence_mark: str) -> list[str]:
     return text.split(fence_mark) if fence_mark else [text]
 
 
-def to_canonical_json(document: Mapping[str, Any]) -> bytes:
+def _to_canonical_json(document: Mapping[str, Any]) -> bytes:
     """JSON in a canonical form. Halves of surrogate pairs, which UTF-8 cannot contain, stay as they are."""
     text = json.dumps(document, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return text.encode("utf-8", "surrogatepass")
-
-
-def from_json(written: bytes) -> Any:
-    """The opposite of `to_canonical_json`."""
-    return json.loads(written.decode("utf-8", "surrogatepass"))
 
 
 class _Entry(BaseModel, defer_build=True):
@@ -77,9 +71,9 @@ def write_reply(reply: Reply, fence_mark: str, seconds: float) -> bytes:
     """
     entry = _Entry(reply=reply).model_dump(exclude_defaults=True, exclude={"reply": {"cached", "parameters"}})
     document = entry["reply"]
-    document["text"] = to_pieces(reply.text, fence_mark)
+    document["text"] = _to_pieces(reply.text, fence_mark)
     document.setdefault("latency_s", round(seconds, 6))
-    return to_canonical_json(document)
+    return _to_canonical_json(document)
 
 
 def read_reply(written: bytes, fence_mark: str) -> Reply:
@@ -87,7 +81,7 @@ def read_reply(written: bytes, fence_mark: str) -> Reply:
 
     Its `latency_s` is that of the original call, so a cached reply makes no plan look faster.
     """
-    document = from_json(written)
+    document = json.loads(written.decode("utf-8", "surrogatepass"))
     reply = document | {"text": fence_mark.join(document["text"]), "cached": True}
     return _Entry.model_validate({"reply": reply}).reply
 
