@@ -2,7 +2,7 @@
 
 A child has a session of its own: the terminal's signals do not reach it, and it is killed together with all that it
 started. It ends by itself when its input is closed, which also happens when the parent is killed. Programs of others
-are run elsewhere: a model's programs in `podium.sandbox`, a user's in `podium.workers.program`.
+are run elsewhere: a model's programs in `podium.sandbox`, a user's in `podium.workers.command`.
 """
 
 from __future__ import annotations

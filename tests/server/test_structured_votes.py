@@ -32,7 +32,7 @@ def answers(*texts: str) -> Any:
 
 
 def served(serve: Serve, model: ChatModel, planner: str = "self-consistency:wren:3", **told: Any) -> str:
-    pool = Pool([model.worker(calls_tools=True), VoteWorker(), CalculatorWorker("calculator")])
+    pool = Pool([model.worker(calls_tools=True), VoteWorker(), CalculatorWorker()])
     return serve(pool, planner=planner, **told)
 
 

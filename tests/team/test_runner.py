@@ -140,7 +140,7 @@ async def test_when_the_last_step_fails_the_latest_that_succeeded_answers():
 
 
 async def test_previous_step_answers_if_the_last_tool_has_no_result():
-    workers = Pool([ScriptedWorker("a", ["Four, I think."]), CalculatorWorker("calculator")])
+    workers = Pool([ScriptedWorker("a", ["Four, I think."]), CalculatorWorker()])
     chain = Workflow((Step(0, "Add."), Step(1, "Work it out.", Access(steps=(0,)))))
     trace = await Runner(ScriptedPlanner(chain), workers).answer(QUESTION)
     assert (trace.status, trace.answer) == ("degraded", "Four, I think.")

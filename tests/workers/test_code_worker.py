@@ -7,6 +7,7 @@ import json
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,9 +16,14 @@ from podium.executor.step_input import EarlierStep, StepInput, build_messages
 from podium.types import AnswerOptions, Limits, Question, Usage
 from podium.workers import Request, tool
 from podium.workers.code import NO_PROGRAM, CodeWorker, program_in
+from podium.workers.spec import CodeSpec
 
 pytestmark = pytest.mark.filterwarnings("ignore:Programs run")
 ISOLATIONS = ["bubblewrap"] * (shutil.which("bwrap") is not None) + ["none"]
+
+
+def code_worker(**keys: Any) -> CodeWorker:
+    return CodeWorker(CodeSpec(name="code", **keys))
 
 
 @pytest.fixture(params=ISOLATIONS)
@@ -26,7 +32,7 @@ async def worker(
 ) -> AsyncIterator[CodeWorker]:
     if request.param == "none":
         monkeypatch.setenv("PATH", str(tmp_path))
-    opened = CodeWorker(allow_weak_sandbox=True, seconds=20)
+    opened = code_worker(allow_weak_sandbox=True, seconds=20)
     yield opened
     await opened.close()
 
@@ -120,7 +126,7 @@ async def test_code_worker_shows_what_was_printed_before_any_end(worker: CodeWor
 
 
 async def test_exceeded_sandbox_limit_is_reported() -> None:
-    worker = CodeWorker(allow_weak_sandbox=True, seconds=0.3, memory_mb=256)
+    worker = code_worker(allow_weak_sandbox=True, seconds=0.3, memory_mb=256)
     try:
         endless = await worker.answer(asked(fenced("while True: pass")))
         large = await worker.answer(asked(fenced("print(len(bytearray(2**30)))")))
@@ -134,7 +140,7 @@ async def test_exceeded_sandbox_limit_is_reported() -> None:
 
 
 async def test_program_output_beyond_max_tokens_is_cut_off() -> None:
-    worker = CodeWorker(allow_weak_sandbox=True, limits=Limits(max_tokens=100))
+    worker = code_worker(allow_weak_sandbox=True, limits=Limits(max_tokens=100))
     try:
         reply = await worker.answer(asked("print('x' * 1000)"))
         shorter = await worker.answer(asked("print('x' * 1000)", options=AnswerOptions(max_tokens=5)))
@@ -156,7 +162,7 @@ async def test_sandboxed_program_cannot_read_files_of_the_machine(tmp_path: Path
         pytest.skip("there is no bwrap here")
     secret = tmp_path / "secret"
     secret.write_text("hush")
-    worker = CodeWorker()
+    worker = code_worker()
     try:
         text = (await worker.answer(asked(f"print(open({str(secret)!r}).read())"))).text
     finally:
@@ -168,7 +174,7 @@ async def test_code_worker_without_isolation_is_unready(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    worker = CodeWorker()
+    worker = code_worker()
     for request in (asked("print(1)"), asked()):
         with pytest.raises(WorkerError, match="set allow_weak_sandbox = true") as refused:
             await worker.answer(request)
@@ -184,7 +190,7 @@ async def test_without_the_responses_it_was_to_see_it_fails_for_good(worker: Cod
 
 
 def test_one_worker_serves_one_event_loop_after_the_other() -> None:
-    worker = CodeWorker(allow_weak_sandbox=True)
+    worker = code_worker(allow_weak_sandbox=True)
 
     async def once() -> str:
         try:

@@ -76,7 +76,7 @@ def write_candidates(address: str, key_env: str | None, folder: Path) -> str:
     Raises:
         UsageError: there are none, or they cannot be read.
     """
-    key = None if key_env is None else read_key(key_env, address, where=("--key-env",))
+    key = None if key_env is None else read_key(key_env, where=("--key-env",))
     try:
         catalogue = asyncio.run(read_catalogue(address, key, key_env))
     except WorkerError as error:

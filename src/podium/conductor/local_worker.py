@@ -136,7 +136,7 @@ def build_local(spec: LocalSpec, context: BuildContext) -> Worker:
         checkpoint = Checkpoint.read(context.folder / spec.path)
         policy = open_policy(checkpoint)
     except (CheckpointError, UsageError) as error:
-        raise ConfigError(f"Worker {spec.name!r}: {error}", ("path",)) from None
+        raise ConfigError(str(error), ("path",)) from None
     profile = spec.to_profile()
     if spec.price_compute:
         profile = profile.model_copy(update={"price": _compute_price(spec, checkpoint)})

@@ -274,16 +274,15 @@ class _Teams:
         }
 
     def _build(self, spec: TeamWorkerSpec, context: BuildContext) -> Worker:
-        owner = f"Worker {spec.name!r}"
         path = pool_file(spec.pool, context.folder)
         chain = (*self._chain, Path(os.path.realpath(path)))
         if chain[-1] in self._chain:
             circle = " -> ".join(str(file) for file in chain[self._chain.index(chain[-1]) :])
-            raise ConfigError(f"{owner}: the pool contains itself: {circle}; name another pool.", ("pool",))
+            raise ConfigError(f"the pool contains itself: {circle}; name another pool.", ("pool",))
         if len(chain) > _MAX_DEPTH:
             nested = " -> ".join(str(file) for file in chain)
             raise ConfigError(
-                f"{owner}: {nested} are more than {_MAX_DEPTH} pools within one another; leave one out.",
+                f"{nested} are more than {_MAX_DEPTH} pools within one another; leave one out.",
                 ("pool",),
             )
         tables = {
@@ -291,14 +290,16 @@ class _Teams:
             **spec.model_dump(mode="json", include={"conductor", "plan", "budget"}, exclude_unset=True),
         }
         try:
-            settings = read_tables(tables, (), owner, folder=context.folder, files=self._files)
+            settings = read_tables(
+                tables, (), f"Worker {spec.name!r}", folder=context.folder, files=self._files
+            )
             pool = _open_pool(settings, _Teams(chain, self._files))
         except ConfigError as error:
-            raise ConfigError(f"{owner}: {error}", ("pool",)) from None
+            raise ConfigError(str(error), ("pool",)) from None
         try:
             return _build_team(spec, settings, pool)
         except UsageError as error:
-            raise ConfigError(f"{owner}: {error}", ("plan",)) from None
+            raise ConfigError(str(error), ("plan",)) from None
 
 
 def _build_local(spec: LocalSpec, context: BuildContext) -> Worker:

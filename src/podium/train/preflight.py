@@ -167,7 +167,7 @@ def open_client(settings: TrainSettings) -> Client:
         UsageError: the address is not an http or https URL.
     """
     assert settings.scoring_url is not None
-    key = settings.scoring_key_env and read_key(settings.scoring_key_env, "scoring_key_env")
+    key = settings.scoring_key_env and read_key(settings.scoring_key_env, where=("scoring_key_env",))
     return Client(settings.scoring_url, key=key, settings=settings)
 
 

@@ -19,7 +19,7 @@ from podium.recordings.recording import RecordingLoader
 from podium.workers.base import Request, Worker
 from podium.workers.connections import Connections
 from podium.workers.gguf_servers import GgufServers
-from podium.workers.redaction import read_key
+from podium.workers.redaction import Secrets, read_key
 from podium.workers.scripted import ScriptedWorker
 from podium.workers.spec import (
     CalculatorSpec,
@@ -35,7 +35,7 @@ from podium.workers.spec import (
     VoteSpec,
     WorkerSpec,
 )
-from podium.workers.vote import DESCRIPTION, VoteWorker
+from podium.workers.vote import VoteWorker
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,10 @@ def build_worker(
             read or lacks the worker, a program or function that is missing, a team that cannot be opened.
     """
     kind = next(kind for kind in (kinds or BUILT_IN).values() if kind.spec is type(spec))
-    return kind.build(spec, context or BuildContext())
+    try:
+        return kind.build(spec, context or BuildContext())
+    except ConfigError as error:
+        raise ConfigError(f"Worker {spec.name!r}: {error}", error.where) from None
 
 
 class UnreadyWorker(Worker):
@@ -111,25 +114,19 @@ def _build_openai(spec: OpenAISpec, context: BuildContext) -> Worker:
     from podium.workers.chat.client import ChatClient  # noqa: PLC0415
     from podium.workers.openai import OpenAIWorker  # noqa: PLC0415
 
-    owner = f"Worker {spec.name!r}"
-    key = read_key(spec.api_key_env, owner) if spec.api_key_env is not None else None
-    secret_headers = {
-        name: read_key(variable, owner, where=("headers_env", name))
-        for name, variable in spec.headers_env.items()
-    }
-    try:
-        client = ChatClient(
-            spec.base_url,
-            key,
-            connections=context.connections,
-            key_header=spec.key_header,
-            query=spec.query,
-            headers=spec.headers,
-            secret_headers=secret_headers,
-            max_tokens_key=spec.max_tokens_key,
-        )
-    except ConfigError as error:
-        raise ConfigError(f"{owner}: {error}", ("base_url",)) from None
+    client = ChatClient(
+        spec.base_url,
+        None if spec.api_key_env is None else read_key(spec.api_key_env),
+        connections=context.connections,
+        key_header=spec.key_header,
+        query=spec.query,
+        headers=spec.headers,
+        secret_headers={
+            name: read_key(variable, where=("headers_env", name))
+            for name, variable in spec.headers_env.items()
+        },
+        max_tokens_key=spec.max_tokens_key,
+    )
     return OpenAIWorker(spec, client, spec.model)
 
 
@@ -142,49 +139,36 @@ def _build_gguf(spec: GgufSpec, context: BuildContext) -> Worker:
 def _build_litellm(spec: LiteLLMSpec, context: BuildContext) -> Worker:
     from podium.workers.litellm import LiteLLMWorker, check_installed  # noqa: PLC0415
 
+    check_installed()
     secrets = context.connections.secrets
-    owner = f"Worker {spec.name!r}"
-    try:
-        check_installed()
-    except ConfigError as error:
-        raise ConfigError(f"{owner}: {error}", ("kind",)) from None
-    key = read_key(spec.api_key_env, owner) if spec.api_key_env is not None else None
-    for secret in (key, *_read_env(spec.env, owner).values()):
-        secrets.add(secret or "")
+    key = None if spec.api_key_env is None else read_key(spec.api_key_env)
+    secrets.add(key or "")
+    _read_env(spec.env, secrets)
     return LiteLLMWorker(spec, secrets, key)
 
 
 def _build_command(spec: CommandSpec, context: BuildContext) -> Worker:
     from podium.workers.command import CommandWorker  # noqa: PLC0415
 
-    owner = f"Worker {spec.name!r}"
     folder = (context.folder / spec.folder).absolute()
     if not folder.is_dir():
-        raise ConfigError(f"{owner}: {folder} is not a folder; correct `folder`.", ("folder",))
-    environment = _read_env(spec.env, owner)
-    for value in environment.values():
-        context.connections.secrets.add(value)
-    try:
-        return CommandWorker(spec, folder, environment, context.connections.secrets.scrub)
-    except ConfigError as error:
-        raise ConfigError(f"{owner}: {error}", ("command",)) from None
+        raise ConfigError(f"{folder} is not a folder; correct `folder`.", ("folder",))
+    secrets = context.connections.secrets
+    return CommandWorker(spec, folder, _read_env(spec.env, secrets), secrets.scrub)
 
 
 def _build_function(spec: FunctionSpec, context: BuildContext) -> Worker:
     from podium.workers.function import FunctionWorker, find_function, function_digest  # noqa: PLC0415
 
-    owner = f"Worker {spec.name!r}"
     secrets = context.connections.secrets
-    for value in _read_env(spec.env, owner).values():
-        secrets.add(value)
+    _read_env(spec.env, secrets)
     try:
         function = find_function(spec.callable, None if spec.path is None else context.folder / spec.path)
         worker = FunctionWorker(
             spec.to_profile(), function, limits=spec.limits, fallback=spec.fallback, secrets=secrets
         )
     except ConfigError as error:
-        where = ("path",) if error.where == ("path",) else ("callable",)
-        raise ConfigError(f"{owner}: {error}", where) from None
+        raise ConfigError(str(error), error.where or ("callable",)) from None
     if spec.cache:
         worker.identity = {
             "kind": "python",
@@ -196,20 +180,20 @@ def _build_function(spec: FunctionSpec, context: BuildContext) -> Worker:
     return worker
 
 
-def _read_env(names: Iterable[str], owner: str) -> dict[str, str]:
-    """The environment variables that a spec names in `env`, with their values."""
+def _read_env(names: Iterable[str], secrets: Secrets) -> dict[str, str]:
+    """The environment variables that a spec names in `env`, with their values, which are added to `secrets`."""
     for name in names:
         if not name.isidentifier():
             # The name is most likely the secret itself, so the message does not repeat it.
             raise ConfigError(
-                f"{owner}: env contains an item that is no name of an environment variable; give names, not values.",
+                "env contains an item that is no name of an environment variable; give names, not values.",
                 ("env",),
             )
         if name not in os.environ:
             raise ConfigError(
-                f"{owner}: the environment variable {name} is not set; set it, or leave it out of env.",
-                ("env",),
+                f"the environment variable {name} is not set; set it, or leave it out of env.", ("env",)
             )
+        secrets.add(os.environ[name])
     return {name: os.environ[name] for name in names}
 
 
@@ -228,22 +212,15 @@ def _build_replay(spec: ReplaySpec, context: BuildContext) -> Worker:
 
 
 def _build_calculator(spec: CalculatorSpec, _: BuildContext) -> Worker:
-    from podium.workers.calculator import DESCRIPTION, CalculatorWorker  # noqa: PLC0415
+    from podium.workers.calculator import CalculatorWorker  # noqa: PLC0415
 
-    return CalculatorWorker(profile=spec.to_profile(DESCRIPTION), limits=spec.limits, fallback=spec.fallback)
+    return CalculatorWorker(spec)
 
 
 def _build_code(spec: CodeSpec, _: BuildContext) -> Worker:
-    from podium.workers.code import DESCRIPTION, CodeWorker  # noqa: PLC0415
+    from podium.workers.code import CodeWorker  # noqa: PLC0415
 
-    return CodeWorker(
-        profile=spec.to_profile(DESCRIPTION),
-        seconds=spec.seconds,
-        memory_mb=spec.memory_mb,
-        allow_weak_sandbox=spec.allow_weak_sandbox,
-        limits=spec.limits,
-        fallback=spec.fallback,
-    )
+    return CodeWorker(spec)
 
 
 def _build_scripted(spec: ScriptedSpec, _: BuildContext) -> Worker:
@@ -269,10 +246,6 @@ def _build_scripted(spec: ScriptedSpec, _: BuildContext) -> Worker:
     )
 
 
-def _build_vote(spec: VoteSpec, _: BuildContext) -> Worker:
-    return VoteWorker(profile=spec.to_profile(DESCRIPTION), limits=spec.limits, fallback=spec.fallback)
-
-
 BUILT_IN: Mapping[str, WorkerKind] = MappingProxyType(
     {
         "openai": WorkerKind(OpenAISpec, _build_openai),
@@ -282,7 +255,7 @@ BUILT_IN: Mapping[str, WorkerKind] = MappingProxyType(
         "python": WorkerKind(FunctionSpec, _build_function),
         "scripted": WorkerKind(ScriptedSpec, _build_scripted),
         "replay": WorkerKind(ReplaySpec, _build_replay),
-        "vote": WorkerKind(VoteSpec, _build_vote),
+        "vote": WorkerKind(VoteSpec, lambda spec, _: VoteWorker(spec=spec)),
         "calculator": WorkerKind(CalculatorSpec, _build_calculator),
         "code": WorkerKind(CodeSpec, _build_code),
     }

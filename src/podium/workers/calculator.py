@@ -15,15 +15,11 @@ from itertools import islice
 from podium.reading.answer import final_answer
 from podium.reading.arithmetic import compute, find_expressions, format_number
 from podium.trace import Reply
-from podium.types import Limits, Profile
 from podium.workers import tool
 from podium.workers.base import Request, Worker
+from podium.workers.spec import CalculatorSpec
 from podium.workers.traits import TOOL
 
-DESCRIPTION = (
-    "A tool: computes exactly the arithmetic that is written as a formula in its subtask, or in the latest final "
-    "answer that it is shown. Free."
-)
 NO_EXPRESSION = tool.no_result(
     "neither the subtask nor a final answer that is shown holds a formula of numbers"
 )
@@ -46,17 +42,9 @@ class CalculatorWorker(Worker):
 
     traits = TOOL
 
-    def __init__(
-        self,
-        name: str = "calculator",
-        *,
-        profile: Profile | None = None,
-        limits: Limits | None = None,
-        fallback: str | None = None,
-    ) -> None:
-        self.profile = profile or Profile(name=name, description=DESCRIPTION, skills=("arithmetic",))
-        self.limits = limits or Limits(retries=0)
-        self.fallback = fallback
+    def __init__(self, spec: CalculatorSpec | None = None) -> None:
+        spec = spec or CalculatorSpec(name="calculator", skills=("arithmetic",))
+        self.profile, self.limits, self.fallback = spec.to_profile(), spec.limits, spec.fallback
 
     async def answer(self, request: Request) -> Reply:
         """The value of each expression, and the answer. If there is no expression, a sentence that says so.

@@ -17,14 +17,12 @@ from podium.sandbox.inside.run_limits import MIB, RunLimits
 from podium.sandbox.sandbox import ProgramExit
 from podium.sandbox.sandbox_pool import SandboxPoolPerLoop
 from podium.trace import Reply
-from podium.types import Limits, Profile, Usage
+from podium.types import Usage
 from podium.workers import tool
 from podium.workers.base import Request, Worker
+from podium.workers.spec import CodeSpec
 from podium.workers.traits import TOOL
 
-DESCRIPTION = (
-    "A tool: runs the Python program that an earlier step was told to write, and gives what it prints. Free."
-)
 NO_PROGRAM = tool.no_result("neither the subtask nor a response that is shown holds a Python program")
 _WALL_TIME_FACTOR = 3
 """The limit of wall time as a multiple of CPU time, as for graded programs."""
@@ -33,36 +31,16 @@ _CHARS_PER_TOKEN = 4
 
 
 class CodeWorker(Worker):
-    """Runs programs, each in a sandbox of its own.
-
-    Args:
-        seconds: limit of CPU time of a program. Its wall time may be three times as long.
-        memory_mb: memory limit of a program with all its processes.
-        allow_weak_sandbox: whether programs run without isolation where bubblewrap does not work.
-    """
+    """Runs programs, each in a sandbox of its own."""
 
     traits = TOOL
 
-    def __init__(
-        self,
-        name: str = "code",
-        *,
-        seconds: float = 6.0,
-        memory_mb: int = 2048,
-        allow_weak_sandbox: bool = False,
-        profile: Profile | None = None,
-        limits: Limits | None = None,
-        fallback: str | None = None,
-    ) -> None:
-        self.profile = profile or Profile(
-            name=name, description=DESCRIPTION, skills=("code",), requires_earlier_responses=True
-        )
-        self.limits = limits or Limits(retries=0)
-        self.fallback = fallback
-        self._allow_weak = allow_weak_sandbox
+    def __init__(self, spec: CodeSpec) -> None:
+        self.profile, self.limits, self.fallback = spec.to_profile(), spec.limits, spec.fallback
+        self._allow_weak = spec.allow_weak_sandbox
         self._pools = SandboxPoolPerLoop()
         self._allowance = RunLimits(
-            cpu_s=seconds, wall_s=_WALL_TIME_FACTOR * seconds, memory_bytes=memory_mb * MIB
+            cpu_s=spec.seconds, wall_s=_WALL_TIME_FACTOR * spec.seconds, memory_bytes=spec.memory_mb * MIB
         )
 
     async def answer(self, request: Request) -> Reply:

@@ -1,29 +1,36 @@
 """`command`: a program of the user's that reads one JSON object on its standard input and writes its answer.
 
-The command is a list and no shell runs it. Each call is a new process. If the call is cancelled, that process and all
-processes that it started are killed. This is not a sandbox.
+The command is a list and no shell runs it. Each call is a new process. When that process ends or the call is cancelled,
+all processes that it started are killed. This is not a sandbox: a process that opens its own session escapes, and
+Podium does not wait for it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import hashlib
 import json
 import os
 import shutil
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import cast
 
 from podium.errors import ConfigError, WorkerError, WorkerErrorKind
 from podium.trace import Reply
 from podium.workers.base import Request, Worker
-from podium.workers.program import CompletedProgram, Program
 from podium.workers.reply_form import read_form, text_reply
 from podium.workers.spec import CommandSpec
 
 _MAX_OUTPUT_BYTES = 16 * 2**20
 """The most bytes of an answer."""
+_KEPT_ERROR_BYTES = 2**13
+"""Bytes at the end of the standard error that are kept."""
+_MAX_DEATH_S = 0.2
+"""The longest wait until a killed process is gone and its pipes are read to their end."""
 _SHOWN_CHARS = 300
 """Characters of a program's standard error that a message repeats."""
 _SHOWN_LINES = 3
@@ -51,9 +58,7 @@ class CommandWorker(Worker):
     def __init__(
         self, spec: CommandSpec, folder: Path, named: dict[str, str], scrub: Callable[[str], str]
     ) -> None:
-        self.profile = spec.to_profile()
-        self.limits = spec.limits
-        self.fallback = spec.fallback
+        self.profile, self.limits, self.fallback = spec.to_profile(), spec.limits, spec.fallback
         self._command = (find_program(spec.command[0], folder), *spec.command[1:])
         self._folder = folder
         self._environment = kept_environment(os.environ) | named
@@ -64,7 +69,9 @@ class CommandWorker(Worker):
                 "kind": "command",
                 "command": list(spec.command),
                 "folder": str(folder),
-                "files": _digests(self._command, folder),
+                "files": {
+                    part: _digest(folder / part) for part in self._command if (folder / part).is_file()
+                },
                 "env": sorted(named),
                 "output": spec.output,
                 "max_tokens": spec.limits.max_tokens,
@@ -87,26 +94,14 @@ class CommandWorker(Worker):
             "sample": request.sample,
             "max_tokens": min(self.limits.max_tokens, request.options.max_tokens or self.limits.max_tokens),
         }
-        try:
-            program = Program(self._command, self._folder, self._environment)
-        except OSError as error:
-            raise self._error(
-                f"cannot be started ({error.strerror})", "connection", retryable=error.errno in _RETRYABLE
-            ) from None
-        ended = await program.run(json.dumps(input_).encode() + b"\n", _MAX_OUTPUT_BYTES)
-        if ended.cut:
+        program, status = await self._run(json.dumps(input_).encode() + b"\n")
+        if len(program.output) > _MAX_OUTPUT_BYTES:
             raise self._error(f"wrote more than {_MAX_OUTPUT_BYTES // 2**20} MiB", "protocol")
-        if ended.status:
-            raise self._error(
-                f"{_exit_text(ended.status)}: {self._last_error_lines(ended)}",
-                "status",
-                retryable=ended.status == _EX_TEMPFAIL,
-            )
-        return self._read(ended.output, request)
-
-    def _read(self, output: bytes, request: Request) -> Reply:
+        if status:
+            what = f"{_exit_text(status)}: {self._last_error_lines(program.errors)}"
+            raise self._error(what, "status", retryable=status == _EX_TEMPFAIL)
         try:
-            text = output.decode()
+            text = program.output.decode()
         except UnicodeDecodeError:
             raise self._error("wrote an answer that is not UTF-8", "protocol") from None
         try:
@@ -117,10 +112,37 @@ class CommandWorker(Worker):
             form = ' of the form {"text": "..."}' if self._output == "json" else ""
             raise self._error(f"wrote no answer{form} ({error})", "protocol") from None
 
-    def _last_error_lines(self, ended: CompletedProgram) -> str:
+    async def _run(self, input_: bytes) -> tuple[_Program, int]:
+        """Write `input_`, and wait until the program ends. Returns what it wrote, and its exit status, or the negative
+        number of the signal that killed it."""
+        try:
+            transport, program = await asyncio.get_running_loop().subprocess_exec(
+                _Program, *self._command, cwd=self._folder, env=self._environment, start_new_session=True
+            )
+        except OSError as error:
+            raise self._error(
+                f"cannot be started ({error.strerror})", "connection", retryable=error.errno in _RETRYABLE
+            ) from None
+        try:
+            # No check by class: the transports of uvloop do not derive from those of asyncio.
+            stdin = cast(asyncio.WriteTransport, transport.get_pipe_transport(0))
+            stdin.write(input_)
+            stdin.write_eof()
+            await program.ended.wait()
+        finally:
+            program.kill()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_MAX_DEATH_S):
+                    await program.closed.wait()
+            transport.close()
+        status = transport.get_returncode()
+        assert status is not None
+        return program, status
+
+    def _last_error_lines(self, errors: bytes) -> str:
         """The last lines of the standard error. Secrets are removed before the text is cut, since half a key is a
         secret too."""
-        text = self._scrub(ended.errors.decode("utf-8", "replace"))
+        text = self._scrub(errors.decode("utf-8", "replace"))
         lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
         shown = " / ".join(lines[-_SHOWN_LINES:]).rstrip(".")
         return (
@@ -131,36 +153,61 @@ class CommandWorker(Worker):
         return WorkerError(f"The program {self._command[0]} {what}.", kind=kind, retryable=retryable)
 
 
+class _Program(asyncio.SubprocessProtocol):
+    """A running program, in a process group of its own, and what it has written."""
+
+    _group: int
+
+    def __init__(self) -> None:
+        self.output = bytearray()
+        self.errors = b""
+        self.ended, self.closed = asyncio.Event(), asyncio.Event()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._group = cast(asyncio.SubprocessTransport, transport).get_pid()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if fd == 2:
+            self.errors = (self.errors + data)[-_KEPT_ERROR_BYTES:]
+        elif len(self.output) <= _MAX_OUTPUT_BYTES:
+            self.output += data
+            if len(self.output) > _MAX_OUTPUT_BYTES:
+                self.kill()
+
+    def process_exited(self) -> None:
+        self.ended.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closed.set()
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._group, signal.SIGKILL)
+
+
 def find_program(name: str, folder: Path) -> str:
     """The absolute path of a program. A name with a slash is relative to `folder`. Any other name is searched in PATH.
 
     Raises:
         ConfigError: there is no such program, or it may not be run.
     """
-    local = os.sep in name
-    program = shutil.which(str(folder.absolute() / name) if local else name)
+    here, local = folder / name, os.sep in name
+    program = shutil.which(here.absolute() if local else name)
     if program is not None:
         return os.path.abspath(program)
-    if local and (folder / name).is_file():
-        raise ConfigError(
-            f"{folder / name} may not be run; make it executable, or name its interpreter first."
-        )
-    if local:
-        raise ConfigError(
-            f"there is no program {folder / name}; check the path, which is relative to `folder`."
-        )
-    way_out = f"; for the one in {folder} write ./{name}" if (folder / name).is_file() else ""
-    raise ConfigError(f"there is no program {name!r} in PATH; install it, or give its path{way_out}.")
+    if not local:
+        way_out = f"; for the one in {folder} write ./{name}" if here.is_file() else ""
+        fault = f"there is no program {name!r} in PATH; install it, or give its path{way_out}."
+    elif here.is_file():
+        fault = f"{here} may not be run; make it executable, or name its interpreter first."
+    else:
+        fault = f"there is no program {here}; check the path, which is relative to `folder`."
+    raise ConfigError(fault, ("command",))
 
 
 def kept_environment(ours: Mapping[str, str]) -> dict[str, str]:
     """The variables of Podium's environment that every program gets: the language and the usual folders."""
     return {key: value for key, value in ours.items() if key in _PASSED_ON or key.startswith("LC_")}
-
-
-def _digests(command: Sequence[str], folder: Path) -> dict[str, str]:
-    """SHA-256 of each part of a command that is a file: the program, its script."""
-    return {part: _digest(folder / part) for part in command if part and (folder / part).is_file()}
 
 
 def _digest(path: Path) -> str:

@@ -28,9 +28,7 @@ class GgufWorker(Worker):
     traits = replace(LOCAL_MODEL, takes_extra=True)
 
     def __init__(self, spec: GgufSpec, server: GgufServer, connections: Connections) -> None:
-        self.profile = spec.to_profile()
-        self.limits = spec.limits
-        self.fallback = spec.fallback
+        self.profile, self.limits, self.fallback = spec.to_profile(), spec.limits, spec.fallback
         self._spec = spec
         self._server = server
         self._connections = connections
@@ -92,18 +90,14 @@ def build_gguf(spec: GgufSpec, folder: Path, servers: GgufServers, connections: 
     Raises:
         ConfigError: xllamacpp is not installed, or the file is missing or has another checksum.
     """
-    owner = f"Worker {spec.name!r}"
     if find_spec("xllamacpp") is None:
-        raise ConfigError(
-            f"{owner}: the kind gguf needs xllamacpp; pip install 'podium-conductor[gguf]'.", ("kind",)
-        )
+        raise ConfigError("the kind gguf needs xllamacpp; pip install 'podium-conductor[gguf]'.", ("kind",))
     if spec.file.startswith(HUB):
         return GgufWorker(spec, servers.of(spec, None), connections)
     file = (folder / spec.file).absolute()
     if not file.is_file():
         raise ConfigError(
-            f"{owner}: there is no file {file}; correct `file`, or name one of the hub as "
-            f"{HUB}OWNER/NAME/FILE.gguf.",
+            f"there is no file {file}; correct `file`, or name one of the hub as {HUB}OWNER/NAME/FILE.gguf.",
             ("file",),
         )
     here = spec.model_copy(update={"file": str(file)})

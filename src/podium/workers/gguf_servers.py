@@ -188,6 +188,6 @@ def check_sha256(spec: GgufSpec, file: Path) -> None:
         digest = hashlib.file_digest(opened, "sha256").hexdigest()
     if digest != spec.sha256.lower():
         raise ConfigError(
-            f"Worker {spec.name!r}: {file} has the SHA-256 {digest} and not {spec.sha256}; it is another file.",
+            f"{file} has the SHA-256 {digest} and not {spec.sha256}; it is another file.",
             ("sha256",),
         )

@@ -60,9 +60,7 @@ class LiteLLMWorker(Worker):
     traits = WorkerTraits(role="model")
 
     def __init__(self, spec: LiteLLMSpec, secrets: Secrets, key: str | None = None) -> None:
-        self.profile = spec.to_profile()
-        self.limits = spec.limits
-        self.fallback = spec.fallback
+        self.profile, self.limits, self.fallback = spec.to_profile(), spec.limits, spec.fallback
         self._spec = spec
         self._key = SecretStr(key) if key else None
         self._secrets = secrets
@@ -211,13 +209,14 @@ def check_installed() -> None:
     """
     if importlib.util.find_spec("litellm") is None:
         raise ConfigError(
-            "the kind litellm needs the litellm library; pip install 'podium-conductor[litellm]'."
+            "the kind litellm needs the litellm library; pip install 'podium-conductor[litellm]'.", ("kind",)
         )
     version = importlib.metadata.version("litellm")
     if version in _STOLEN_RELEASES:
         raise ConfigError(
             f"litellm {version} is a release that steals credentials; remove it, change every key that this "
-            "machine has seen, and pip install 'podium-conductor[litellm]'."
+            "machine has seen, and pip install 'podium-conductor[litellm]'.",
+            ("kind",),
         )
 
 

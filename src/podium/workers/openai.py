@@ -27,9 +27,7 @@ class OpenAIWorker(Worker):
     traits = ENDPOINT
 
     def __init__(self, spec: ChatSpec, client: ChatClient, model: str) -> None:
-        self.profile = spec.to_profile()
-        self.limits = spec.limits
-        self.fallback = spec.fallback
+        self.profile, self.limits, self.fallback = spec.to_profile(), spec.limits, spec.fallback
         self._spec = spec
         self._client = client
         self._model = model

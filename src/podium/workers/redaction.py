@@ -106,40 +106,29 @@ class Secrets:
         return [self.scrub_values(item) for item in value] if isinstance(value, list) else value
 
 
-def read_key(
-    variable: str,
-    needed_by: str,
-    environment: Mapping[str, str] | None = None,
-    *,
-    where: tuple[str, ...] = ("api_key_env",),
-) -> str:
-    """The secret in an environment variable. The default environment is that of this process.
+def read_key(variable: str, *, where: tuple[str, ...] = ("api_key_env",)) -> str:
+    """The secret in an environment variable.
 
     Args:
-        needed_by: what needs the key, for the message.
         where: the path of the setting that names the variable, in its table of the file.
 
     Raises:
         ConfigError: the variable is not set, is empty, or could not be sent as a header.
     """
-    key = (os.environ if environment is None else environment).get(variable, "").strip()
+    key = os.environ.get(variable, "").strip()
     names = ".".join(where)
     if not key and (not variable.isidentifier() or _KEY.fullmatch(variable)):
         # The name is most likely the key itself, so the message does not repeat it.
-        raise ConfigError(
-            f"{needed_by}: {names} must be the name of an environment variable, not a key.", where
-        )
+        raise ConfigError(f"{names} must be the name of an environment variable, not a key.", where)
     if not key:
         raise ConfigError(
-            f"{needed_by}: the environment variable {variable} is not set; put the key there, or leave "
-            f"{names} out if none is needed.",
+            f"the environment variable {variable} is not set; put the key there, or leave {names} out if none is "
+            "needed.",
             where,
         )
     one_word = where == ("api_key_env",)
     if not (key.isascii() and key.isprintable()) or (one_word and " " in key):
-        raise ConfigError(
-            f"{needed_by}: the environment variable {variable} does not hold a usable key.", where
-        )
+        raise ConfigError(f"the environment variable {variable} does not hold a usable key.", where)
     return key
 
 

@@ -32,6 +32,8 @@ class WorkerSpec(Settings):
     """The traits of workers of this kind."""
     requires_earlier_responses: ClassVar[bool] = False
     """Whether workers of this kind need responses of earlier steps (`Profile.requires_earlier_responses`)."""
+    description: ClassVar[str] = ""
+    """What planners read if `profile` is empty."""
     name: Annotated[str, AfterValidator(_check_one_line)] = Field(min_length=1)
     profile: str = ""
     """Free text that planners read, such as `Strong at code and maths; dear`."""
@@ -50,11 +52,11 @@ class WorkerSpec(Settings):
         """Keys of this worker whose text is a path, and no name."""
         return frozenset()
 
-    def to_profile(self, description: str = "") -> Profile:
-        """The profile that planners see. `description` replaces an empty description."""
+    def to_profile(self) -> Profile:
+        """The profile that planners see."""
         return Profile(
             name=self.name,
-            description=self.profile or description,
+            description=self.profile or self.description,
             skills=self.skills,
             price=self.price,
             latency_s=self.latency,
@@ -106,9 +108,9 @@ class ChatSpec(ModelSpec):
     """Whether each call sends a seed, a number of 31 bits that is derived from the question's seed, the round and the
     step, so that a repeated run of the question sends the same seeds. An endpoint may ignore it."""
 
-    def to_profile(self, description: str = "") -> Profile:
+    def to_profile(self) -> Profile:
         """The profile with what the model can do."""
-        return super().to_profile(description).model_copy(update={"calls_tools": self.calls_tools})
+        return super().to_profile().model_copy(update={"calls_tools": self.calls_tools})
 
 
 class OpenAISpec(ChatSpec):
@@ -134,9 +136,9 @@ class OpenAISpec(ChatSpec):
     max_tokens_key: Literal["max_tokens", "max_completion_tokens"] | None = None
     """Request key for `limits.max_tokens`. Default: max_completion_tokens for api.openai.com, else max_tokens."""
 
-    def to_profile(self, description: str = "") -> Profile:
+    def to_profile(self) -> Profile:
         """The profile with what the model can do."""
-        return super().to_profile(description).model_copy(update={"sees": self.sees})
+        return super().to_profile().model_copy(update={"sees": self.sees})
 
     @field_validator("headers")
     @classmethod
@@ -318,7 +320,8 @@ class VoteSpec(WorkerSpec):
 
     traits = TOOL
     requires_earlier_responses = True
-    kind: Literal["vote"]
+    description = "A tool: returns the most common final answer among the responses it is shown. Free."
+    kind: Literal["vote"] = "vote"
     limits: Limits = Limits(retries=0)
 
 
@@ -326,7 +329,11 @@ class CalculatorSpec(WorkerSpec):
     """The built-in tool that computes exactly."""
 
     traits = TOOL
-    kind: Literal["calculator"]
+    description = (
+        "A tool: computes exactly the arithmetic that is written as a formula in its subtask, or in the latest final "
+        "answer that it is shown. Free."
+    )
+    kind: Literal["calculator"] = "calculator"
     limits: Limits = Limits(retries=0)
 
 
@@ -335,7 +342,11 @@ class CodeSpec(WorkerSpec):
 
     traits = TOOL
     requires_earlier_responses = True
-    kind: Literal["code"]
+    description = (
+        "A tool: runs the Python program that an earlier step was told to write, "
+        "and gives what it prints. Free."
+    )
+    kind: Literal["code"] = "code"
     limits: Limits = Limits(retries=0)
     """Output beyond `max_tokens`, counted as four characters per token, is cut off."""
     seconds: float = Field(default=6.0, gt=0)

@@ -15,14 +15,13 @@ from functools import lru_cache
 from podium.reading.answer import final_answer
 from podium.reading.same_answer import answer_key, sorted_json
 from podium.trace import Reply, VoteCount
-from podium.types import Limits, Profile
 from podium.workers import tool
 from podium.workers.base import Request, Worker
+from podium.workers.spec import VoteSpec
 from podium.workers.traits import TOOL
 
 VOTE = "vote"
 """The tool's name in a pool, by which baselines and policies that read ratings find it."""
-DESCRIPTION = "A tool: returns the most common final answer among the responses it is shown. Free."
 NOTHING = tool.no_result("no response that is shown gives an answer")
 _NEW_ANSWER = "\n"
 """The key of an answer that no response has given. No other key has a line break."""
@@ -77,19 +76,9 @@ class VoteWorker(Worker):
 
     traits = replace(TOOL, stopping_rule=winner_is_certain, answer_key=vote_key)
 
-    def __init__(
-        self,
-        name: str = "vote",
-        *,
-        profile: Profile | None = None,
-        limits: Limits | None = None,
-        fallback: str | None = None,
-    ) -> None:
-        self.profile = profile or Profile(
-            name=name, description=DESCRIPTION, skills=("vote",), requires_earlier_responses=True
-        )
-        self.limits = limits or Limits()
-        self.fallback = fallback
+    def __init__(self, name: str = VOTE, spec: VoteSpec | None = None) -> None:
+        spec = spec or VoteSpec(name=name, skills=("vote",))
+        self.profile, self.limits, self.fallback = spec.to_profile(), spec.limits, spec.fallback
 
     async def answer(self, request: Request) -> Reply:
         """The winner, in the words of `announce`. If no response gives an answer, a sentence that says so.

@@ -72,7 +72,7 @@ def test_the_critical_path_is_marked_in_graph_and_waterfall(trace_server, opened
 
 def test_only_times_that_no_clock_has_measured_are_called_claims(trace_server, opened_once) -> None:
     steps = [Step(0, "Guess."), Step(1, "6 * 7", Access(all=True))]
-    trace = answered([ScriptedWorker("ada", {"": "6"}, delay=0.02), CalculatorWorker("calculator")], steps)
+    trace = answered([ScriptedWorker("ada", {"": "6"}, delay=0.02), CalculatorWorker()], steps)
     page = trace_server.show(opened_once, trace)
     assert "claim" not in page.inner_text(".waterfall .axis")
     first, second = trace.spans

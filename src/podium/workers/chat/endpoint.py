@@ -16,6 +16,9 @@ from pydantic import SecretStr
 from podium.errors import ConfigError
 from podium.workers.redaction import Secrets, looks_secret, redact_url
 
+_WHERE = ("base_url",)
+"""The key of a pool file to which the faults of an address belong."""
+
 
 class Endpoint:
     """One endpoint's address and headers.
@@ -87,11 +90,12 @@ def _address(base_url: str) -> SplitResult:
     """The parts of an endpoint's address, or a `ConfigError`, which repeats no secret in the address."""
     if "@" in base_url:
         raise ConfigError(
-            "base_url has a user name or an @; name a variable with the key in api_key_env instead."
+            "base_url has a user name or an @; name a variable with the key in api_key_env instead.", _WHERE
         )
     if "?" in base_url or "#" in base_url:
         raise ConfigError(
-            "base_url holds a query; put its parts into the key query, or name a variable in api_key_env."
+            "base_url holds a query; put its parts into the key query, or name a variable in api_key_env.",
+            _WHERE,
         )
     try:
         parts = urlsplit(base_url)
@@ -99,7 +103,9 @@ def _address(base_url: str) -> SplitResult:
     except ValueError:
         usable = False
     if not usable or not base_url.isprintable() or " " in base_url:
-        raise ConfigError(f"base_url {base_url!r} is not an address such as https://api.openai.com/v1.")
+        raise ConfigError(
+            f"base_url {base_url!r} is not an address such as https://api.openai.com/v1.", _WHERE
+        )
     return parts
 
 
@@ -119,7 +125,8 @@ def _proxy(scheme: str, host: str) -> str | None:
     if kind.lower() not in ("http", "https"):
         raise ConfigError(
             f"the environment names the proxy {redact_url(proxy)} for {host}, and Podium speaks to HTTP proxies "
-            f"only; set {scheme.upper()}_PROXY to one, or add {host} to NO_PROXY."
+            f"only; set {scheme.upper()}_PROXY to one, or add {host} to NO_PROXY.",
+            _WHERE,
         )
     return proxy
 
