@@ -12,7 +12,6 @@ fallbacks, breakers or hedges.
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 import sys
 import time
@@ -260,7 +259,6 @@ async def measure(pool: Pool, planner: PrewrittenPlans, tasks: Sequence[Task], c
 
 async def main(questions: int, concurrency: int) -> None:
     """All shares, Podium and its peer."""
-    logging.getLogger("stamina").addHandler(logging.NullHandler())
     calculators = [worker for worker in open_team() if isinstance(worker, Calculator)]
     planner = PrewrittenPlans((PLAN,))
     tasks = list(Sums("test", size=questions, seed=0))

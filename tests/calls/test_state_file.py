@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from podium.calls.breaker import Cooldown
 from podium.calls.shared_spend_limit import SharedSpendLimit
-from podium.calls.state_file import STATE, CooldownFile, WorkerCooldown
+from podium.calls.state_file import STATE, CooldownFile
 from podium.errors import UsageError
 from podium.workers import ScriptedWorker
 
@@ -31,43 +32,44 @@ ANONYMOUS = Endpoint("nobody", None)
 
 
 def note(file: CooldownFile, worker: ScriptedWorker, since: float = 100.0) -> None:
-    file.note(worker, since=since, probe_at=since + 10, failures=3, error="It is down.")
+    file.note(worker, Cooldown(since, since + 10, 3, "It is down."))
 
 
 def test_a_cooldown_is_known_by_identity_and_not_by_name(tmp_path: Path) -> None:
     here, there = CooldownFile(tmp_path / "s"), CooldownFile(tmp_path / "s")
     note(here, ADA)
-    assert there.get(ADA_ELSEWHERE) == WorkerCooldown("ada", 100.0, 110.0, 3, "It is down.")
+    assert there.get(ADA_ELSEWHERE) == Cooldown(100.0, 110.0, 3, "It is down.")
     assert there.get(BOB) is None
-    there.clear(ADA_ELSEWHERE)
+    there.note(ADA_ELSEWHERE, None)
     assert here.get(ADA) is None
     here.close()
     there.close()
 
 
-def test_all_cooldowns_are_listed_latest_first(tmp_path: Path) -> None:
+def test_a_later_cooldown_replaces_an_earlier_one(tmp_path: Path) -> None:
     file = CooldownFile(tmp_path / "s")
     note(file, ADA, 100.0)
     note(file, BOB, 200.0)
     note(file, ADA, 300.0)
-    assert [(one.name, one.since) for one in file.all()] == [("ada", 300.0), ("bob", 200.0)]
     file.close()
-    assert len(file.all()) == 2, "it is opened again when it is asked"
+    known = file.get(ADA)
+    assert known is not None, "it is opened again when it is asked"
+    assert known.since == 300.0
     file.close()
 
 
 def test_the_cooldown_of_a_worker_without_an_identity_is_not_shared(tmp_path: Path) -> None:
     file = CooldownFile(tmp_path / "s")
     note(file, ANONYMOUS)
-    file.clear(ANONYMOUS)
+    file.note(ANONYMOUS, None)
     assert file.get(ANONYMOUS) is None
     assert not file.path.exists()
 
 
 def test_reading_cooldowns_creates_no_file(tmp_path: Path) -> None:
     file = CooldownFile(tmp_path / "none" / "s")
-    assert (file.get(ADA), file.all()) == (None, ())
-    file.clear(ADA)
+    assert file.get(ADA) is None
+    file.note(ADA, None)
     assert not list(tmp_path.iterdir())
 
 
@@ -78,7 +80,7 @@ def test_a_file_that_cannot_be_used_has_no_cooldowns_and_stops_no_call(tmp_path:
     assert file.get(ADA) is None
     broken = CooldownFile(tmp_path / "file")
     note(broken, ADA)
-    assert broken.all() == ()
+    assert broken.get(ADA) is None
     assert (tmp_path / "file").read_text() == "in the way"
 
 
@@ -102,6 +104,6 @@ def test_a_file_of_another_version_is_refused_in_a_sentence_and_stays(tmp_path: 
         SharedSpendLimit(path, "day", 1.0)
     cooldowns = CooldownFile(path)
     note(cooldowns, ADA)
-    assert cooldowns.all() == ()
+    assert cooldowns.get(ADA) is None
     with closing(sqlite3.connect(path)) as old:
         assert old.execute("SELECT spent FROM spending").fetchall() == [(5,)]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from podium.calls.breaker import Cooldown
 from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.calls.state_file import CooldownFile, default_state_path
 from podium.store import TraceStore
@@ -76,7 +77,7 @@ def test_the_list_names_workers_in_cooldown_and_until_when(podium, monkeypatch):
     Path("two.toml").write_text(_worker("up", "http://x.invalid/v1") + _worker("down", "http://y.invalid/v1"))
     told = CooldownFile()
     down = load_pool(Path("two.toml")).named("down")
-    told.note(down, since=1_700_000_000.0, probe_at=time.time() + 3600, failures=7, error="y: no reply.")
+    told.note(down, Cooldown(1_700_000_000.0, time.time() + 3600, 7, "y: no reply."))
     listed = podium("pool", "list", "--pool", "two.toml")
     assert (
         "down: in cooldown since 2023-11-14 22:13:20 UTC after 7 failures in a row, tried again at "
@@ -87,7 +88,7 @@ def test_the_list_names_workers_in_cooldown_and_until_when(podium, monkeypatch):
     up, down_ = json.loads(podium("pool", "list", "--pool", "two.toml", "--json").out)
     assert up["cooldown"] is None
     assert (down_["cooldown"]["failures"], down_["cooldown"]["since"]) == (7, 1_700_000_000.0)
-    told.note(down, since=1_700_000_000.0, probe_at=1_700_000_010.0, failures=1, error="y: no reply.")
+    told.note(down, Cooldown(1_700_000_000.0, 1_700_000_010.0, 1, "y: no reply."))
     listed = podium("pool", "list", "--pool", "two.toml")
     assert "after 1 failure in a row, tried again with the next call: y: no reply." in listed.out
     told.close()

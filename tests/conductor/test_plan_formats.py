@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-import stamina
 
 from podium.calls import Ledger
 from podium.conductor.format_probe import DAY_S, FormatNegotiator, ProbeCache, ProbedFormat
@@ -57,6 +56,11 @@ def instance(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) -
     return "x"
 
 
+@pytest.fixture(autouse=True)
+def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("podium.calls.worker_call._LONGEST_WAIT_S", 0.0)
+
+
 async def plans(
     server: FaultServer, count: int = 1, *, request: PlanRequest = REQUEST, **table: Any
 ) -> list[Plan]:
@@ -66,8 +70,7 @@ async def plans(
         settings = ConductorSettings(base_url=server.url, model="m", **table)
         endpoint = build_endpoint(settings, POOL)
         try:
-            with stamina.set_testing(True, attempts=2, cap=True):
-                made.append(await make_worker_conductor(endpoint, settings).plan(request))
+            made.append(await make_worker_conductor(endpoint, settings).plan(request))
         finally:
             await endpoint.close()
     return made
@@ -151,10 +154,10 @@ async def test_concurrent_first_questions_share_one_probe() -> None:
 
 
 async def test_after_an_infrastructure_failure_it_plans_by_text_and_probes_again() -> None:
-    broken = Rule(fault=Status(code=503), times=2)
+    broken = Rule(fault=Status(code=503), times=4)
     async with FaultServer(obedient, rules=[broken]) as server:
         first, second = await plans(server, 2)
-    assert asked(server) == ["probe exact", "probe exact", "text", "probe exact", "exact"]
+    assert asked(server) == ["probe exact"] * 4 + ["text", "probe exact", "exact"]
     assert isinstance(first.decision, Workflow)
     assert isinstance(second.decision, Workflow)
 

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
-import stamina
 from aiohttp import web
 
 from podium.calls import Dispatcher
@@ -57,7 +56,7 @@ Serve = Callable[..., Awaitable[WorkerPolicy]]
 
 
 @pytest.fixture
-async def serve() -> AsyncIterator[Serve]:
+async def serve(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Serve]:
     runners: list[web.AppRunner] = []
     workers: list[Worker] = []
 
@@ -74,8 +73,8 @@ async def serve() -> AsyncIterator[Serve]:
         workers.append(build_endpoint(settings, POOL))
         return WorkerPolicy(workers[-1])
 
-    with stamina.set_testing(True, attempts=4, cap=True):  # the same tries, without the waits
-        yield start
+    monkeypatch.setattr("podium.calls.worker_call._LONGEST_WAIT_S", 0.0)  # The same tries, without the waits.
+    yield start
     for worker in workers:
         await worker.close()
     for runner in runners:

@@ -106,7 +106,7 @@ async def test_a_worker_that_wants_a_long_pause_has_it_and_its_fallback_answers(
         assert isinstance(answered, WorkerAnswer)
         assert answered.worker == "b"
     assert len(a.requests) == 1
-    assert question_context.dispatcher.status[0].state == "open"
+    assert question_context.dispatcher.channels[0].breaker.state == "open"
 
 
 async def test_a_chain_of_fallbacks_is_followed_to_its_end(make_context):
@@ -185,8 +185,10 @@ async def test_a_worker_that_is_down_cools_down_and_its_fallback_answers(make_co
         assert answered.worker == "b"
     assert len(down.requests) == 1
     assert [attempt.error_kind for attempt in attempts] == ["timeout"] + [None] * 5
-    assert question_context.dispatcher.status[0].state == "open"
-    assert question_context.dispatcher.status[0].error == "No answer within 0.05 s."
+    assert question_context.dispatcher.channels[0].breaker.state == "open"
+    cooldown = question_context.dispatcher.channels[0].breaker.cooldown
+    assert cooldown is not None
+    assert cooldown.error == "No answer within 0.05 s."
 
 
 async def test_a_cooldown_is_waited_for_if_the_fallback_cannot_answer(make_context):
@@ -205,12 +207,12 @@ async def test_a_worker_that_comes_back_is_used_again_after_its_cooldown(make_co
     worker = ScriptedWorker("a", [BUSY, BUSY, "4", "5"], limits=limits)
     question_context = make_context([worker])
     assert isinstance(await call_with_fallbacks(question_context, worker, REQUEST, AttemptLog()), FailedCall)
-    assert question_context.dispatcher.status[0].state == "open"
+    assert question_context.dispatcher.channels[0].breaker.state == "open"
     answered = await asyncio.gather(
         *(call_with_fallbacks(question_context, worker, REQUEST, AttemptLog()) for _ in range(2))
     )
     assert all(isinstance(outcome, WorkerAnswer) for outcome in answered)
-    assert question_context.dispatcher.status[0].state == "closed"
+    assert question_context.dispatcher.channels[0].breaker.state == "closed"
 
 
 async def test_a_worker_that_stays_down_costs_at_most_two_cooldowns(make_context):
@@ -245,8 +247,8 @@ async def test_a_slow_call_is_made_a_second_time_and_the_first_reply_counts(make
     answered = await call_with_fallbacks(question_context, worker, REQUEST, attempts)
     assert isinstance(answered, WorkerAnswer)
     assert [(a.hedge, a.error_kind) for a in attempts] == [(True, None), (False, "cancelled")]
-    assert question_context.dispatcher.status[0].hedges == 1
-    assert question_context.dispatcher.status[0].in_flight == 0
+    assert question_context.dispatcher.channels[0].hedges == 1
+    assert question_context.dispatcher.channels[0].rate_limiter.in_flight == 0
     assert question_context.ledger.tokens == 21 * answered.reply.usage.tokens
     assert (
         question_context.ledger.try_reserve(

@@ -223,5 +223,5 @@ async def test_simulated_failure_ignores_the_cache_and_other_questions(
         assert answered is not None
         assert failed is not None
         assert (answered.correct, failed.correct) == (True, False)
-        (status,) = dispatcher.status
-        assert (status.attempts, status.failures, status.state) == (1, 0, "closed")
+        (channel,) = dispatcher.channels
+        assert (channel.attempts, channel.failures, channel.breaker.state) == (1, 0, "closed")

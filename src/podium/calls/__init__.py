@@ -7,8 +7,7 @@ its true cost. This package knows neither workflows nor plans. The executor call
 from podium.calls.attempt_log import AttemptLog
 from podium.calls.dispatcher import Dispatcher
 from podium.calls.ledger import Ledger, Reservation, SubLedger
-from podium.calls.retry_settings import RetrySettings
-from podium.calls.worker_call import CallContext, WorkerCall
+from podium.calls.worker_call import CallContext, RetrySettings, WorkerCall
 
 __all__ = [
     "AttemptLog",

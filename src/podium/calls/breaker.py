@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from podium.errors import WorkerError
@@ -20,12 +20,20 @@ State = Literal["closed", "open", "half-open"]
 
 @dataclass(frozen=True, slots=True)
 class Cooldown:
-    """Why and since when a worker is in cooldown. Times are on the event loop's clock."""
+    """Why and since when a worker is in cooldown. Times are on the event loop's clock, and in the state file in seconds
+    since 1970."""
 
     since: float
     probe_at: float
+    """When one call may test whether the worker answers again."""
     failures: int
+    """How many calls have failed in a row."""
     error: str
+    """One sentence, free of secrets: the latest failure."""
+
+    def moved(self, seconds: float) -> Cooldown:
+        """The cooldown on a clock that is so many seconds ahead."""
+        return replace(self, since=self.since + seconds, probe_at=self.probe_at + seconds)
 
 
 class Breaker:

@@ -13,11 +13,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from copy import copy
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from podium.calls.breaker import Breaker, Cooldown, State
+from podium.calls.breaker import Breaker, Cooldown
 from podium.calls.input_bound import InputTokenBound
 from podium.calls.model_host import ModelHost, model_key
 from podium.calls.rate_limiter import RateLimiter, RetryBudget
@@ -44,24 +43,6 @@ _MIN_LATENCIES = 20
 """How many answers must be measured before a call can count as slow."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelStatus:
-    """The state of one worker's channel."""
-
-    worker: str
-    state: State
-    """The state of the worker's breaker."""
-    error: str | None
-    """Why the worker is in cooldown. None if it is not."""
-    in_flight: int
-    waiting: int
-    attempts: int
-    failures: int
-    """Attempts that failed."""
-    retries: int
-    hedges: int
-
-
 class WorkerChannel:
     """The channel to one worker, which all its calls on one event loop share.
 
@@ -84,6 +65,7 @@ class WorkerChannel:
         self.input_bound = InputTokenBound(worker)
         self.attempts = 0
         self.failures = 0
+        """Attempts that failed."""
         self.retries = 0
         self.hedges = 0
         self._seconds: deque[float] = deque(maxlen=_LATENCIES_KEPT)
@@ -98,22 +80,6 @@ class WorkerChannel:
         if share is None or len(self._seconds) < _MIN_LATENCIES:
             return None
         return sorted(self._seconds)[int(share * len(self._seconds))]
-
-    @property
-    def status(self) -> ChannelStatus:
-        """The present state of the channel."""
-        cooldown = self.breaker.cooldown
-        return ChannelStatus(
-            worker=self.worker.profile.name,
-            state=self.breaker.state,
-            error=None if cooldown is None else cooldown.error,
-            in_flight=self.rate_limiter.in_flight,
-            waiting=self.rate_limiter.waiting,
-            attempts=self.attempts,
-            failures=self.failures,
-            retries=self.retries,
-            hedges=self.hedges,
-        )
 
     def record_success(self, began: float, usage: Usage) -> None:
         """Count an attempt that began at `began` on the event loop's clock, was answered and took `usage`."""
@@ -251,41 +217,27 @@ class Dispatcher:
         return self._loop_state.of_running_loop().first_call_lock
 
     @property
-    def status(self) -> tuple[ChannelStatus, ...]:
-        """The state of each worker that was called."""
-        return tuple(channel.status for channel in self._loop_state.channels.values())
+    def channels(self) -> tuple[WorkerChannel, ...]:
+        """The channel of each worker that was called."""
+        return tuple(self._loop_state.channels.values())
 
     def _open(self, worker: Worker) -> WorkerChannel:
         cooldowns, limits = self._cooldowns, worker.limits
         model_host = None
         if limits.host is not None:
-            model_host = self._loop_state.model_hosts.setdefault(
-                limits.host, ModelHost(limits.loaded_at_once)
-            )
+            model_hosts = self._loop_state.model_hosts
+            model_host = model_hosts.setdefault(limits.host, ModelHost(limits.loaded_at_once))
         if cooldowns is None or worker.identity is None:
             return WorkerChannel(worker, model_host=model_host)
         clock_offset = asyncio.get_running_loop().time() - time.time()
 
         def note(cooldown: Cooldown | None) -> None:
-            if cooldown is None:
-                cooldowns.clear(worker)
-            else:
-                cooldowns.note(
-                    worker,
-                    since=cooldown.since - clock_offset,
-                    probe_at=cooldown.probe_at - clock_offset,
-                    failures=cooldown.failures,
-                    error=cooldown.error,
-                )
+            cooldowns.note(worker, None if cooldown is None else cooldown.moved(-clock_offset))
 
         channel = WorkerChannel(worker, note, model_host)
         known = cooldowns.get(worker)
         if known is not None:
-            channel.breaker.open_from(
-                Cooldown(
-                    known.since + clock_offset, known.probe_at + clock_offset, known.failures, known.error
-                )
-            )
+            channel.breaker.open_from(known.moved(clock_offset))
         return channel
 
 

@@ -114,15 +114,15 @@ class Ledger:
         """
         clock = asyncio.get_running_loop().time
         while True:
-            refusal = self._reserve(reservation, clock())
-            if isinstance(refusal, _SpendLimitRefusal):
-                if not refusal.spend_limit.may_fit_later(reservation.usd):
-                    return refusal.record() if final else refusal.sentence
-                await refusal.spend_limit.wait_until_settled()
-            elif refusal is not None and self._may_fit_later(reservation, clock()):
+            sentence, spend_limit = self._reserve(reservation, clock())
+            if spend_limit is not None and spend_limit.may_fit_later(reservation.usd):
+                await spend_limit.wait_until_settled()
+            elif sentence is not None and spend_limit is None and self._may_fit_later(reservation, clock()):
                 await self._totals.settled.wait()
             else:
-                return refusal
+                if final and spend_limit is not None:
+                    spend_limit.refusal = sentence
+                return sentence
 
     def try_reserve(self, reservation: Reservation, now: float, *, final: bool = True) -> str | None:
         """Reserve without waiting, and return None. If there is no room, return a sentence that says which limit the
@@ -133,10 +133,10 @@ class Ledger:
             now: the event loop's clock.
             final: as for `reserve`. Pass False too for a call that the question does not need.
         """
-        refusal = self._reserve(reservation, now)
-        if isinstance(refusal, _SpendLimitRefusal):
-            return refusal.record() if final else refusal.sentence
-        return refusal
+        sentence, spend_limit = self._reserve(reservation, now)
+        if final and spend_limit is not None:
+            spend_limit.refusal = sentence
+        return sentence
 
     def affords(self, reservation: Reservation, now: float) -> bool:
         """Whether there is room for such a call now. Nothing stays reserved."""
@@ -145,14 +145,17 @@ class Ledger:
         self.settle(reservation, Spent())
         return True
 
-    def _reserve(self, reservation: Reservation, now: float) -> str | _SpendLimitRefusal | None:
-        refusal = self._count_refusal(reservation, now) or self._reserve_usd(reservation)
-        if refusal is None:
+    def _reserve(self, reservation: Reservation, now: float) -> tuple[str | None, SpendLimit | None]:
+        """Reserve, or return the sentence of the refusal, and the spend limit that refuses if one does."""
+        sentence, spend_limit = self._count_refusal(reservation, now), None
+        if sentence is None:
+            sentence, spend_limit = self._reserve_usd(reservation)
+        if sentence is None:
             totals = self._totals
             totals.calls += reservation.calls
             totals.reserved_tokens += reservation.tokens
             totals.in_flight += 1
-        return refusal
+        return sentence, spend_limit
 
     def _count_refusal(self, reservation: Reservation, now: float) -> str | None:
         budget, totals = self.budget, self._totals
@@ -179,8 +182,8 @@ class Ledger:
             and (budget.tokens is None or totals.tokens + reservation.tokens <= budget.tokens)
         )
 
-    def _reserve_usd(self, reservation: Reservation) -> _SpendLimitRefusal | None:
-        """Reserve the dollars in all spend limits, or in none."""
+    def _reserve_usd(self, reservation: Reservation) -> tuple[str | None, SpendLimit | None]:
+        """Reserve the dollars in all spend limits, or in none. Returns the refusal and the limit that refuses."""
         for number, spend_limit in enumerate(self.spend_limits):
             try:
                 sentence = spend_limit.reserve(reservation.usd)
@@ -189,8 +192,8 @@ class Ledger:
                 raise
             if sentence is not None:
                 self._settle_all(reservation.usd, 0.0, self.spend_limits[:number])
-                return _SpendLimitRefusal(spend_limit, sentence)
-        return None
+                return sentence, spend_limit
+        return None, None
 
     def settle(self, reservation: Reservation, spent: Spent, *, usd: bool = True) -> None:
         """Release the reservation and count what the call really took.
@@ -280,16 +283,3 @@ class SubLedger(Ledger):
         """Take note of a reply from the response cache, here and in the whole ledger."""
         self.spent += spent
         self._whole.observe(spent)
-
-
-@dataclass(frozen=True, slots=True)
-class _SpendLimitRefusal:
-    """The refusal of a spend limit. Calls in flight may still make room."""
-
-    spend_limit: SpendLimit
-    sentence: str
-
-    def record(self) -> str:
-        """Return the sentence, and let the spend limit record that it refused the call for good."""
-        self.spend_limit.refusal = self.sentence
-        return self.sentence

@@ -11,10 +11,11 @@ import json
 import os
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple
 from hashlib import sha256
 from pathlib import Path
 
+from podium.calls.breaker import Cooldown
 from podium.errors import UsageError
 from podium.sqlite_files import SQLiteSchema, default_store_path
 from podium.workers.base import Worker
@@ -47,21 +48,6 @@ def default_state_path(environ: Mapping[str, str] = os.environ) -> Path:
     return default_store_path(environ).with_name("state.sqlite")
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerCooldown:
-    """Why and since when a worker is in cooldown. Times are in seconds since 1970."""
-
-    name: str
-    """The worker's name in the pool of the process that wrote the cooldown."""
-    since: float
-    probe_at: float
-    """When one call may test whether the worker answers again."""
-    failures: int
-    """How many calls have failed in a row."""
-    error: str
-    """One sentence: the latest failure."""
-
-
 class CooldownFile:
     """Cooldowns by the identity of the worker: the same endpoint and model is one worker, whatever its name in a pool.
 
@@ -75,37 +61,24 @@ class CooldownFile:
         self.path = default_state_path() if path is None else path
         self._file: sqlite3.Connection | None = None
 
-    def note(self, worker: Worker, *, since: float, probe_at: float, failures: int, error: str) -> None:
-        """Write that `worker` is in cooldown.
-
-        Args:
-            error: one sentence, free of secrets.
-        """
+    def note(self, worker: Worker, cooldown: Cooldown | None) -> None:
+        """Write the cooldown of `worker`, or delete it if the worker answers again (None)."""
         key = _key(worker)
-        if key is not None:
-            values = (key, worker.profile.name, since, probe_at, failures, error)
+        if key is None:
+            return
+        if cooldown is None:
+            self._run("DELETE FROM cooldowns WHERE worker = ?", (key,))
+        else:
+            values = (key, worker.profile.name, *astuple(cooldown))
             self._run("INSERT OR REPLACE INTO cooldowns VALUES (?, ?, ?, ?, ?, ?)", values, create=True)
 
-    def clear(self, worker: Worker) -> None:
-        """Delete the cooldown of `worker`, which answers again."""
-        key = _key(worker)
-        if key is not None:
-            self._run("DELETE FROM cooldowns WHERE worker = ?", (key,))
-
-    def get(self, worker: Worker) -> WorkerCooldown | None:
+    def get(self, worker: Worker) -> Cooldown | None:
         """The cooldown of `worker`. None if no process has written one."""
         key = _key(worker)
         if key is None:
             return None
-        rows = self._run(
-            "SELECT name, since, probe_at, failures, error FROM cooldowns WHERE worker = ?", (key,)
-        )
-        return WorkerCooldown(*rows[0]) if rows else None
-
-    def all(self) -> tuple[WorkerCooldown, ...]:
-        """All cooldowns, the latest first."""
-        rows = self._run("SELECT name, since, probe_at, failures, error FROM cooldowns ORDER BY since DESC")
-        return tuple(WorkerCooldown(*row) for row in rows)
+        rows = self._run("SELECT since, probe_at, failures, error FROM cooldowns WHERE worker = ?", (key,))
+        return Cooldown(*rows[0]) if rows else None
 
     def close(self) -> None:
         """Close the file. A later call opens it again."""
@@ -115,7 +88,7 @@ class CooldownFile:
 
     def _run(
         self, statement: str, values: tuple[str | float, ...] = (), *, create: bool = False
-    ) -> list[tuple[str, float, float, int, str]]:
+    ) -> list[tuple[float, float, int, str]]:
         try:
             if self._file is None:
                 if not create and not self.path.is_file():

@@ -6,20 +6,16 @@ Any exception of a worker besides `WorkerError` is a bug and escapes.
 from __future__ import annotations
 
 import asyncio
-import logging
+import random
 from collections.abc import Awaitable, Callable, Collection, Coroutine
 from dataclasses import dataclass, field
-from itertools import count
-from typing import Any, Literal
-
-import stamina
+from typing import Any
 
 from podium.calls.attempt_log import AttemptLog
 from podium.calls.dispatcher import Dispatcher
 from podium.calls.input_bound import InputTokenBound
 from podium.calls.ledger import Ledger, Reservation
 from podium.calls.rate_limiter import Permit
-from podium.calls.retry_settings import RetrySettings
 from podium.errors import RefusalError, WorkerError
 from podium.trace import Attempt, Reply
 from podium.types import (
@@ -33,12 +29,28 @@ from podium.types import (
 )
 from podium.workers.base import Request, Worker, time_limit
 
-# The trace has every retry. Without a handler, stamina's log of them would be printed to standard error.
-logging.getLogger("stamina").addHandler(logging.NullHandler())
+_LONGEST_WAIT_S = 60.0
+"""The longest wait before a retry. If the worker asks for a longer one, there is no retry."""
+_MOST_DOUBLINGS = 30
+"""Further doublings would overflow, and the longest wait is reached before."""
 _GRACE_S = 0.1
 """Seconds added to the time limit, so that a worker with a timeout of its own can say what it was waiting for."""
 MakeListeners = Callable[[], tuple[Callable[[str], None], Callable[[str], None]]]
 """Makes two listeners for one try: of its text, and of its visible reasoning. Two tries may write at the same time."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetrySettings:
+    """How long retries wait, in seconds."""
+
+    first_wait_s: float = 0.5
+    """The wait before the first retry. It doubles with each retry. A random wait of up to the same length is added."""
+
+    def wait_s(self, retry: int, requested_s: float | None) -> float:
+        """The seconds before a retry, after `retry` retries. `requested_s` is what the worker asks for at least."""
+        doubled = 2.0 ** min(retry, _MOST_DOUBLINGS)
+        own_s = min(_LONGEST_WAIT_S, self.first_wait_s * (doubled + random.random()))
+        return max(own_s, requested_s or 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,53 +150,32 @@ class WorkerCall:
         return cache.get_or_call(self._worker, self._request, self._run)
 
     async def _run(self) -> Reply:
-        self._channel.retry_budget.count_call(asyncio.get_running_loop().time())
-        try:
-            return await self._try_or_hedge()
-        except WorkerError as error:
-            failure = error
-        retries = count()
-        # The loop is entered only after a failure: to enter it takes as long as a fast HTTP call.
-        async for attempt in stamina.retry_context(
-            on=lambda error: self._wait_s(error, next(retries)),
-            attempts=self._worker.limits.retries + 1,
-            timeout=None,
-        ):
-            with attempt:
-                if attempt.num == 1:
-                    raise failure
-                try:
-                    return await self._try_again(failure)
-                except WorkerError as error:
-                    failure = error
+        channel, clock = self._channel, asyncio.get_running_loop().time
+        channel.retry_budget.count_call(clock())
+        for retry in range(self._worker.limits.retries + 1):
+            try:
+                return await self._try_or_hedge()
+            except WorkerError as error:
+                failure = error
+            except RefusalError as refusal:
+                if not retry:
                     raise
+                raise WorkerError(f"{failure} It is not tried again: {refusal}", kind=failure.kind) from None
+            if retry == self._worker.limits.retries or not self._may_be_retried(failure):
+                break
+            await asyncio.sleep(self._context.settings.wait_s(retry, failure.retry_after_s))
+            if not channel.retry_budget.try_retry(clock()):
+                raise WorkerError(
+                    f"{failure} It is not tried again: too many calls to this worker failed lately.",
+                    kind=failure.kind,
+                )
+            channel.retries += 1
         raise failure
 
-    def _wait_s(self, error: Exception, retry: int) -> float | Literal[False]:
-        """The seconds to wait before a retry after `error`. False if there is no retry."""
-        if not isinstance(error, WorkerError) or not error.retryable:
-            return False
-        if self._channel.breaker.state == "open" and not self._waits_for_cooldown:
-            return False  # The fallback need not wait.
-        wait_s = self._context.settings.wait_s(retry, error.retry_after_s)
-        return False if wait_s is None else wait_s
-
-    async def _try_again(self, failure: WorkerError) -> Reply:
-        """Try once more after `failure`, if the worker's share of retries and the budgets allow it.
-
-        Raises:
-            WorkerError: a further try is not allowed, or the worker failed again.
-        """
-        if not self._channel.retry_budget.try_retry(asyncio.get_running_loop().time()):
-            raise WorkerError(
-                f"{failure} It is not tried again: too many calls to this worker failed lately.",
-                kind=failure.kind,
-            )
-        self._channel.retries += 1
-        try:
-            return await self._try_or_hedge()
-        except RefusalError as refusal:
-            raise WorkerError(f"{failure} It is not tried again: {refusal}", kind=failure.kind) from None
+    def _may_be_retried(self, error: WorkerError) -> bool:
+        # In a cooldown, the fallback need not wait.
+        in_cooldown = self._channel.breaker.state == "open" and not self._waits_for_cooldown
+        return error.retryable and not in_cooldown and (error.retry_after_s or 0.0) <= _LONGEST_WAIT_S
 
     def _try_or_hedge(self) -> Coroutine[Any, Any, Reply]:
         slow_s = self._channel.slow_s

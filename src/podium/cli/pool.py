@@ -18,8 +18,9 @@ from rich.console import Console
 from rich.text import Text
 
 from podium.calls import Dispatcher
+from podium.calls.breaker import Cooldown
 from podium.calls.shared_spend_limit import open_day_limit
-from podium.calls.state_file import CooldownFile, WorkerCooldown
+from podium.calls.state_file import CooldownFile
 from podium.cli.options import Flag
 from podium.cli.printable import counted, dollars, priced, printable, seconds, shorten
 from podium.cli.team_file import find_team
@@ -44,7 +45,7 @@ class _WorkerStatus:
     """One worker, with its cooldown and its past calls."""
 
     worker: Worker
-    cooldown: WorkerCooldown | None
+    cooldown: Cooldown | None
     past: WorkerHistory | None
 
 
@@ -202,7 +203,7 @@ def _print_workers(workers: Sequence[_WorkerStatus], *, with_past: bool) -> None
     console.print(Text(f"\n{counted(len(workers), 'worker')}; prices in dollars per million tokens", "dim"))
 
 
-def _describe_cooldown(cooldown: WorkerCooldown, now: float) -> str:
+def _describe_cooldown(cooldown: Cooldown, now: float) -> str:
     probe = "with the next call"
     if cooldown.probe_at > now:
         probe = f"at {_moment(cooldown.probe_at)}"

@@ -108,7 +108,11 @@ def unready_reason(service: Service, in_flight: InFlightRequests) -> str | None:
     if service.store.write_problem is not None:
         # The store's own message names files and hosts, and this caller has shown no key.
         return "Traces cannot be written; the server's log says why."
-    failing = {status.worker for status in service.dispatcher.status if status.state != "closed"}
+    failing = {
+        channel.worker.profile.name
+        for channel in service.dispatcher.channels
+        if channel.breaker.state != "closed"
+    }
     # A tool may work on, but no tool can answer a question.
     if failing.issuperset(service.pool.answering or service.pool.names):
         return "All workers are in cooldown after failures."
@@ -223,30 +227,32 @@ class _CurrentState(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """The current values."""
-        statuses = self._service.dispatcher.status
-        for kind, name, help_ in (
-            (CounterMetricFamily, "attempts", "Attempts at worker calls, retries and hedges included."),
-            (CounterMetricFamily, "failures", "Attempts that failed."),
-            (CounterMetricFamily, "retries", "Attempts that repeated a failed one."),
-            (CounterMetricFamily, "hedges", "Second attempts started while a slow one was running."),
-            (GaugeMetricFamily, "in_flight", "Worker calls that are running."),
-            (
-                GaugeMetricFamily,
-                "waiting",
-                "Worker calls that wait for the worker's rate or concurrency limits.",
-            ),
+        channels = {channel.worker.profile.name: channel for channel in self._service.dispatcher.channels}
+        for name, help_ in (
+            ("attempts", "Attempts at worker calls, retries and hedges included."),
+            ("failures", "Attempts that failed."),
+            ("retries", "Attempts that repeated a failed one."),
+            ("hedges", "Second attempts started while a slow one was running."),
         ):
-            family = kind(f"podium_worker_{name}", help_, labels=("worker",))
-            for status in statuses:
-                family.add_metric((status.worker,), getattr(status, name))
-            yield family
+            counter = CounterMetricFamily(f"podium_worker_{name}", help_, labels=("worker",))
+            for worker, channel in channels.items():
+                counter.add_metric((worker,), getattr(channel, name))
+            yield counter
+        for name, help_ in (
+            ("in_flight", "Worker calls that are running."),
+            ("waiting", "Worker calls that wait for the worker's rate or concurrency limits."),
+        ):
+            gauge = GaugeMetricFamily(f"podium_worker_{name}", help_, labels=("worker",))
+            for worker, channel in channels.items():
+                gauge.add_metric((worker,), getattr(channel.rate_limiter, name))
+            yield gauge
         state = GaugeMetricFamily(
             "podium_worker_breaker_state",
             "Circuit breaker: 0 closed, 1 half open, 2 open (the worker is in cooldown).",
             labels=("worker",),
         )
-        for status in statuses:
-            state.add_metric((status.worker,), _STATES[status.state])
+        for worker, channel in channels.items():
+            state.add_metric((worker,), _STATES[channel.breaker.state])
         yield state
         store = self._service.store
         for name, help_, value in (

@@ -13,7 +13,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from podium.calls.dispatcher import ChannelStatus
+from podium.calls.dispatcher import WorkerChannel
 from podium.conductor.format_probe import ProbeCache
 from podium.conductor.plan_format import FORMAT_WORDS, endpoint_of
 from podium.server.requests import RequestCaller
@@ -71,14 +71,14 @@ def add_routes(app: FastAPI, service: Service) -> None:
         """The workers that the caller's key may use, and the planners."""
         histories = call_histories(await service.recent_traces.read())
         formats = await asyncio.to_thread(_plan_formats, service)
-        now = {status.worker: status for status in service.dispatcher.status}
+        channels = {channel.worker.profile.name: channel for channel in service.dispatcher.channels}
         allowed = caller.allowed(service.pool.names)
         return {
             "workers": [
                 _row(
                     number,
                     worker,
-                    now.get(worker.profile.name),
+                    channels.get(worker.profile.name),
                     histories.get(worker.profile.name, CallHistory()),
                 )
                 | {"plan_format": formats.get(worker.profile.name)}
@@ -99,8 +99,10 @@ def _plan_formats(service: Service) -> dict[str, str]:
     return formats
 
 
-def _row(number: int, worker: Worker, status: ChannelStatus | None, history: CallHistory) -> dict[str, Any]:
+def _row(number: int, worker: Worker, channel: WorkerChannel | None, history: CallHistory) -> dict[str, Any]:
     profile: Profile = worker.profile
+    cooldown = None if channel is None else channel.breaker.cooldown
+    limiter = None if channel is None else channel.rate_limiter
     row: dict[str, Any] = {
         "name": profile.name,
         "number": number,
@@ -111,12 +113,10 @@ def _row(number: int, worker: Worker, status: ChannelStatus | None, history: Cal
         "context_tokens": profile.context_tokens,
         "sees": profile.sees,
         "calls_tools": profile.calls_tools,
-        "state": "closed" if status is None else status.state,
-        "error": None if status is None else status.error,
-        **{
-            key: 0 if status is None else getattr(status, key)
-            for key in ("in_flight", "waiting", "attempts", "failures", "retries", "hedges")
-        },
+        "state": "closed" if channel is None else channel.breaker.state,
+        "error": None if cooldown is None else cooldown.error,
+        **{key: getattr(limiter, key, 0) for key in ("in_flight", "waiting")},
+        **{key: getattr(channel, key, 0) for key in ("attempts", "failures", "retries", "hedges")},
         **history.figures(),
     }
     if isinstance(worker, UnreadyWorker):
