@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podium.calls import model_host
-from podium.calls.model_host import ModelHost
-from podium.calls.rate_limiter import RateLimiter
+from podium.calls import rate_limiter
+from podium.calls.rate_limiter import ModelHost, RateLimiter
 from podium.errors import UsageError
 from podium.executor.estimate import estimate_plan
 from podium.library.evaluation import evaluate
@@ -73,7 +72,7 @@ def test_workers_of_one_machine_must_agree_on_loaded_at_once(tmp_path: Path) -> 
 
 
 async def test_a_model_that_others_wait_for_gives_way_after_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_host, "LONGEST_TURN_S", 0.1)
+    monkeypatch.setattr(rate_limiter, "LONGEST_TURN_S", 0.1)
     shared = ModelHost(1)
     first, second = (RateLimiter(Limits(concurrency=1), shared, model) for model in "ab")
     order: list[str] = []
@@ -135,11 +134,11 @@ def test_no_more_models_have_calls_than_the_machine_holds(seed: int, models: int
         assert all(one is None or isinstance(one, asyncio.CancelledError) for one in ended)
         assert not any(one.in_flight or one.waiting for one in limiters)
 
-    linger, model_host._LINGER_S = model_host._LINGER_S, 0.0
+    linger, rate_limiter._LINGER_S = rate_limiter._LINGER_S, 0.0
     try:
         asyncio.run(play())
     finally:
-        model_host._LINGER_S = linger
+        rate_limiter._LINGER_S = linger
 
 
 def local(name: str, *, holds: int = 1) -> ScriptedWorker:

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Self
 
 from podium.calls.breaker import Breaker, Cooldown
 from podium.calls.input_bound import InputTokenBound
-from podium.calls.model_host import ModelHost, model_key
-from podium.calls.rate_limiter import RateLimiter, RetryBudget
+from podium.calls.rate_limiter import ModelHost, RateLimiter, model_key
 from podium.calls.shared_spend_limit import UNLIMITED_USD, SharedSpendLimit, open_day_limit
 from podium.calls.state_file import CooldownFile
 from podium.errors import UsageError, WorkerError
@@ -38,9 +37,43 @@ _DOWN = ("timeout", "connection", "status")
 """Kinds of retryable errors that mean that a worker is down."""
 _LONGEST_PAUSE_S = 60.0
 """The longest pause that calls wait for. A worker that requests a longer pause goes into cooldown."""
+_RETRY_WINDOW_S = 60.0
+_FREE_RETRIES = 10
+"""Retries that a worker may have in any minute, even if it has few calls."""
 _LATENCIES_KEPT = 100
 _MIN_LATENCIES = 20
 """How many answers must be measured before a call can count as slow."""
+
+
+class RetryBudget:
+    """Allows `share` retries for each call of the last minute, and ten more.
+
+    If all calls fail, retrying each of them would make matters worse.
+    """
+
+    def __init__(self, share: float) -> None:
+        self._share = share
+        self._calls: deque[float] = deque()
+        self._retries: deque[float] = deque()
+
+    def count_call(self, now: float) -> None:
+        """Count a call, without its retries."""
+        _forget_old(self._calls, now)
+        self._calls.append(now)
+
+    def try_retry(self, now: float) -> bool:
+        """Count one more retry and return True. If no retry may be made, return False."""
+        for times in (self._calls, self._retries):
+            _forget_old(times, now)
+        if len(self._retries) >= _FREE_RETRIES + self._share * len(self._calls):
+            return False
+        self._retries.append(now)
+        return True
+
+
+def _forget_old(times: deque[float], now: float) -> None:
+    while times and times[0] <= now - _RETRY_WINDOW_S:
+        times.popleft()
 
 
 class WorkerChannel:

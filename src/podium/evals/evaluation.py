@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count, zip_longest
 
-from podium.calls.model_host import model_key
+from podium.calls.rate_limiter import model_key
 from podium.errors import UsageError, flatten_group
 from podium.evals.stats import Interval, accuracy_interval
 from podium.planner import Learner

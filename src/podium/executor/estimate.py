@@ -13,7 +13,7 @@ from statistics import quantiles
 from types import MappingProxyType
 from typing import Any, Self
 
-from podium.calls.model_host import model_key
+from podium.calls.rate_limiter import model_key
 from podium.calls.worker_call import first_reservation
 from podium.executor.early_stopping import answering_steps
 from podium.executor.step_input import StepInput, build_messages
