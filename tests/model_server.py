@@ -166,24 +166,6 @@ LM_STUDIO = {
     },
     "/v1/models": {"data": [{"id": "qwen/qwen3-4b-2507", "object": "model"}]},
 }
-OLD_LM_STUDIO = {
-    "/api/v1/models": {"error": "Unexpected endpoint or method. (GET /api/v1/models)"},
-    "/api/v0/models": {
-        "object": "list",
-        "data": [
-            {
-                "id": "llama-3.2-3b-instruct",
-                "type": "llm",
-                "state": "loaded",
-                "max_context_length": 131072,
-                "loaded_context_length": 6000,
-            },
-            {"id": "qwen2-vl-7b-instruct", "type": "vlm", "state": "not-loaded", "max_context_length": 32768},
-            {"id": "nomic-embed", "type": "embeddings", "state": "not-loaded", "max_context_length": 2048},
-        ],
-    },
-    "/v1/models": {"data": [{"id": "llama-3.2-3b-instruct", "object": "model"}]},
-}
 LLAMA_CPP = {
     "/props": {
         "default_generation_settings": {"n_ctx": 4096, "params": {}},

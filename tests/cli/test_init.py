@@ -13,14 +13,14 @@ from refused_commands import one_sentence
 from command_line import Podium
 from model_server import LLAMA_CPP, LM_STUDIO, OLLAMA, VLLM, ModelServer
 from podium.team.team_file import open_pool
-from podium.workers.discovery.providers import PROVIDERS
+from podium.workers.discovery.providers import known_providers
 
 
 @pytest.fixture(autouse=True)
 def _nothing_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """No pool file, and no key of whoever runs the tests."""
     Path("pool.toml").unlink()
-    for provider in PROVIDERS:
+    for provider in known_providers():
         for key in provider.keys:
             monkeypatch.delenv(key, raising=False)
     monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:9")

@@ -241,26 +241,17 @@ class Refusal(NamedTuple):
 
 REFUSALS = [
     Refusal("callable 'my_answers' is not of the form package.module:function.", named="my_answers"),
+    Refusal("cannot be imported (ValueError: invalid format", named="my-answers:answer"),
     Refusal(
-        "there is no module 'my_answers.py'; install it, or give its folder as `path`.",
-        named="my_answers.py:answer",
-    ),
-    Refusal("is not of the form package.module:function.", named="my-answers:answer"),
-    Refusal(
-        "there is no module 'no_such_module'; install it, or give its folder",
+        "cannot be imported (ModuleNotFoundError: No module named 'no_such_module'); correct its name, mend or "
+        "install the module, or give the module's folder as `path`.",
         named="no_such_module:answer",
         keys="",
     ),
-    Refusal("my_answers.py, has no 'anser'.", named="my_answers:anser", module="answer = len"),
+    Refusal("has no attribute 'anser')", named="my_answers:anser", module="answer = len"),
     Refusal("is int, which cannot be called; name a function.", module="answer = 4"),
-    Refusal(
-        "the module 'my_answers' needs 'no_such_library', which is not installed.",
-        module="import no_such_library",
-    ),
-    Refusal(
-        "the module 'my_answers' cannot be imported (ZeroDivisionError: division by zero); fix the module.",
-        module="1 / 0",
-    ),
+    Refusal("(ModuleNotFoundError: No module named 'no_such_library')", module="import no_such_library"),
+    Refusal("cannot be imported (ZeroDivisionError: division by zero)", module="1 / 0"),
     Refusal("cannot be imported (SyntaxError: invalid syntax", module="def"),
     Refusal("cannot be imported (SystemExit: 3)", module="import sys; sys.exit(3)"),
     Refusal("the function cannot be called with messages and", module="def answer(): return ''"),

@@ -11,13 +11,13 @@ import contextvars
 import hashlib
 import importlib
 import inspect
+import pkgutil
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from podium.errors import ConfigError, WorkerError, WorkerErrorKind
@@ -202,8 +202,8 @@ def find_function(named: str, path: Path | None = None) -> Function:
     Raises:
         ConfigError: the function cannot be imported, does not exist, or cannot be called.
     """
-    module_name, colon, attribute = named.partition(":")
-    if not (colon and all(part.isidentifier() for part in (*module_name.split("."), *attribute.split(".")))):
+    module_name, _, attribute = named.partition(":")
+    if not attribute:
         raise ConfigError(f"callable {named!r} is not of the form package.module:function.")
     if path is not None:
         if not path.is_dir():
@@ -215,20 +215,19 @@ def find_function(named: str, path: Path | None = None) -> Function:
         if folder not in sys.path:
             sys.path.append(folder)
             importlib.invalidate_caches()
-    module = _import(module_name)
-    target: Any = module
-    for part in attribute.split("."):
-        if not hasattr(target, part):
-            where = getattr(module, "__file__", None) or "the interpreter"
-            raise ConfigError(
-                f"callable {named!r}: the module {module_name!r}, from {where}, has no {attribute!r}."
-            )
-        target = getattr(target, part)
-    if not callable(target):
+    try:
+        function = pkgutil.resolve_name(named)
+    except (Exception, SystemExit) as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:_SHOWN_CHARS].rstrip(".")
         raise ConfigError(
-            f"callable {named!r} is {type(target).__name__}, which cannot be called; name a function."
+            f"callable {named!r} cannot be imported ({reason}); correct its name, mend or install the module, or give "
+            "the module's folder as `path`."
+        ) from error
+    if not callable(function):
+        raise ConfigError(
+            f"callable {named!r} is {type(function).__name__}, which cannot be called; name a function."
         )
-    return target  # type: ignore[no-any-return]
+    return function  # type: ignore[no-any-return]
 
 
 def accepted_keywords(function: Function) -> tuple[str, ...]:
@@ -266,20 +265,6 @@ def function_digest(function: Function) -> str | None:
     module = inspect.getmodule(function)
     file = getattr(module, "__file__", None)
     return None if file is None else hashlib.sha256(Path(file).read_bytes()).hexdigest()
-
-
-def _import(name: str) -> ModuleType:
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
-            raise ConfigError(
-                f"there is no module {name!r}; install it, or give its folder as `path`."
-            ) from None
-        raise ConfigError(f"the module {name!r} needs {error.name!r}, which is not installed.") from error
-    except (Exception, SystemExit) as error:
-        message = " ".join(f"{type(error).__name__}: {error}".split())[:_SHOWN_CHARS].rstrip(".")
-        raise ConfigError(f"the module {name!r} cannot be imported ({message}); fix the module.") from error
 
 
 def _is_async(function: Function) -> bool:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from pathlib import Path
-from types import MappingProxyType
 from typing import TypeVar
 
 from podium.config import Settings, SettingsSource, suggestion
@@ -42,7 +42,7 @@ class Pool:
             fallbacks form a circle.
     """
 
-    __slots__ = ("_aliases", "_by_name", "_profiles", "_ratings", "_workers", "folder", "secrets", "source")
+    __slots__ = ("_aliases", "_by_name", "_workers", "folder", "profiles", "ratings", "secrets", "source")
 
     def __init__(
         self,
@@ -53,6 +53,8 @@ class Pool:
         folder: Path = Path(),
         secrets: Secrets | None = None,
     ) -> None:
+        self.ratings = ratings
+        """The ratings of the workers. None if no worker was measured."""
         self.source = source
         """The file that the pool was read from. None if it was made in a program."""
         self.folder = folder
@@ -66,18 +68,18 @@ class Pool:
                 raise ConfigError(
                     f"{type(worker).__name__} is no podium.workers.Worker; derive its class from it."
                 )
-        self._fill(workers, ratings)
+        self._fill(workers)
         for worker in self._workers:
             self._check_fallbacks(worker)
 
-    def _fill(self, workers: Sequence[Worker], ratings: Ratings | None) -> None:
+    def _fill(self, workers: Sequence[Worker]) -> None:
         self._workers = tuple(workers)
-        self._ratings = ratings
-        self._profiles = tuple(worker.profile for worker in self._workers)
-        if not self._workers:
+        self.profiles = tuple(worker.profile for worker in workers)
+        """The profiles of the workers, in order, without ratings for a question."""
+        if not workers:
             raise ConfigError("A pool of none: it needs at least one [[worker]].", ("worker",))
         self._by_name: dict[str, Worker] = {}
-        for i, worker in enumerate(self._workers):
+        for i, worker in enumerate(workers):
             name = worker.profile.name
             if name in self._by_name:
                 raise ConfigError(
@@ -85,21 +87,11 @@ class Pool:
                 )
             self._by_name[name] = worker
 
-    @property
-    def profiles(self) -> tuple[Profile, ...]:
-        """The profiles of the workers, in order, without ratings for a question."""
-        return self._profiles
-
-    @property
-    def ratings(self) -> Ratings | None:
-        """The ratings of the workers. None if no worker was measured."""
-        return self._ratings
-
     def profiles_for(self, question: str) -> tuple[Profile, ...]:
         """The profiles that planners see, in order, with the workers' ratings on questions like this one."""
-        profiles = self._profiles
-        if self._ratings is not None:
-            profiles = tuple(self._ratings.rated(profile, question) for profile in profiles)
+        profiles = self.profiles
+        if self.ratings is not None:
+            profiles = tuple(self.ratings.rated(profile, question) for profile in profiles)
         if not self._aliases:
             return profiles
         return tuple(p.model_copy(update={"name": self._aliases.get(p.name, p.name)}) for p in profiles)
@@ -172,12 +164,10 @@ class Pool:
         return pool
 
     def _with(self, workers: Sequence[Worker]) -> Pool:
-        """A pool of other workers, with the ratings, file and secrets of this pool. Fallbacks are not checked."""
-        part = Pool.__new__(Pool)
-        part._aliases = self._aliases
-        part.source, part.folder, part.secrets = self.source, self.folder, self.secrets
-        part._fill(workers, self._ratings)
-        return part
+        """A copy of this pool with other workers. Fallbacks are not checked."""
+        pool = copy(self)
+        pool._fill(workers)
+        return pool
 
     async def close(self) -> None:
         """Close every worker's connections. Calling this twice is fine. A later call of a worker opens new
@@ -209,24 +199,20 @@ def load_pool(
     *,
     rated: bool = True,
     ready: bool = True,
-    kinds: Mapping[str, WorkerKind] = MappingProxyType({}),
 ) -> Pool:
     """The pool of a TOML file that has only workers and ratings. `podium.team.team_file` reads whole team files.
 
     Args:
         overrides: texts such as "worker.gpt-5.limits.timeout=10".
         rated, ready: as for `build_pool`.
-        kinds: further kinds of workers by name, besides built-in and installed kinds.
 
     Raises:
         ConfigError: the file cannot be used. The message is one sentence that names the file and the line.
     """
     source = SettingsSource.read(path, overrides)
-    known = known_kinds(source, kinds)
-    spec = source.into(
-        PoolSpec if known is BUILT_IN else with_workers(PoolSpec, (kind.spec for kind in known.values()))
-    )
-    return build_pool(spec, source, path.parent, known, rated=rated, ready=ready)
+    kinds = known_kinds(source, {})
+    spec = source.into(with_workers(PoolSpec, (kind.spec for kind in kinds.values())))
+    return build_pool(spec, source, path.parent, kinds, rated=rated, ready=ready)
 
 
 def build_pool(

@@ -121,13 +121,13 @@ class OpenAISpec(ChatSpec):
     model: str = Field(min_length=1)
     base_url: str
     """The address before /chat/completions, such as "https://api.openai.com/v1"."""
-    query: dict[str, str] = Field(default_factory=dict)
+    query: Annotated[dict[str, str], AfterValidator(check_query)] = Field(default_factory=dict)
     """Query parameters that are added to the address, such as { api-version = "2024-10-21" }."""
     api_key_env: str | None = None
     """Name of the environment variable that holds the key. Default: no key is sent."""
     key_header: str | None = None
     """Header that carries the bare key, such as Azure's "api-key". Default: Authorization, with "Bearer KEY"."""
-    headers: dict[str, str] = Field(default_factory=dict)
+    headers: Annotated[dict[str, str], AfterValidator(check_plain)] = Field(default_factory=dict)
     """Further headers that are sent unchanged. They must not be secrets."""
     headers_env: dict[str, str] = Field(default_factory=dict)
     """Further headers that are secrets: for each header, the name of the environment variable that holds its value."""
@@ -139,18 +139,6 @@ class OpenAISpec(ChatSpec):
     def to_profile(self) -> Profile:
         """The profile with what the model can do."""
         return super().to_profile().model_copy(update={"sees": self.sees})
-
-    @field_validator("headers")
-    @classmethod
-    def _check_headers(cls, headers: dict[str, str]) -> dict[str, str]:
-        check_plain(headers)
-        return headers
-
-    @field_validator("query")
-    @classmethod
-    def _check_query(cls, query: dict[str, str]) -> dict[str, str]:
-        check_query(query)
-        return query
 
     @field_validator("extra")
     @classmethod

@@ -4,7 +4,7 @@ from pydantic import SecretStr
 from model_server import ModelServer
 from podium.types import Price
 from podium.workers.discovery import FoundKey, Provider, found_keys, list_models
-from podium.workers.discovery.providers import PROVIDERS, KnownModel
+from podium.workers.discovery.providers import KnownModel, known_providers
 
 KNOWN = (
     KnownModel("big-1", 3.0, 15.0, "Strong.", 200_000, sees=True),
@@ -31,9 +31,7 @@ def test_keys_are_found_by_name_the_usual_one_first() -> None:
 async def test_priced_models_of_a_provider_list_are_kept_in_order() -> None:
     rows = [{"id": "models/small-1"}, {"id": "big-1"}, {"id": "other"}, 3]
     with ModelServer({"/v1/models": {"data": rows}}) as server:
-        found = await list_models(
-            key(f"{server.url}/v1", key_header="x-api-key", headers=(("version", "1"),))
-        )
+        found = await list_models(key(f"{server.url}/v1", key_header="x-api-key", headers={"version": "1"}))
     assert [model.id for model in found.models] == ["big-1", "small-1"]
     big = found.models[0]
     assert (big.price, big.key_env, big.sees) == (Price(input=3.0, output=15.0), "MAKER_KEY", True)
@@ -51,7 +49,7 @@ async def test_without_a_list_a_provider_has_no_models_and_says_why(said: object
 
 
 def test_each_provider_has_priced_models_and_keys() -> None:
-    for provider in PROVIDERS:
+    for provider in known_providers():
         assert provider.keys
         assert provider.base_url.startswith("https://")
         assert all(model.input > 0 and model.output > 0 and model.about for model in provider.models)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from model_server import LLAMA_CPP, LM_STUDIO, OLD_LM_STUDIO, OLLAMA, VLLM, ModelServer
+from model_server import LLAMA_CPP, LM_STUDIO, OLLAMA, VLLM, ModelServer
 from podium.errors import UsageError
 from podium.workers.discovery import FoundServer, find_servers
 from podium.workers.discovery.servers import ollama_address
@@ -82,16 +82,6 @@ async def test_lm_studio_reports_loaded_models_and_their_context() -> None:
         True,
     )
     assert found.left_out == ("text-embedding-nomic-embed-text-v1.5",)
-
-
-async def test_an_older_lm_studio_has_an_older_list() -> None:
-    with ModelServer(OLD_LM_STUDIO) as server:
-        found = await found_at(server)
-    assert found.kind == "LM Studio"
-    llama, qwen = found.models
-    assert (llama.parameters, llama.context_tokens, llama.assumed) == (3 * 10**9, 6000, False)
-    assert (qwen.sees, qwen.assumed, qwen.largest_context) == (True, True, 32768)
-    assert found.left_out == ("nomic-embed",)
 
 
 async def test_llama_cpp_says_the_context_of_one_slot() -> None:
@@ -264,7 +254,6 @@ def router(most: int) -> dict[str, Any]:
         (OLLAMA, {"OLLAMA_MAX_LOADED_MODELS": "0"}, None),
         (OLLAMA, {"OLLAMA_MAX_LOADED_MODELS": "3"}, 3),
         (LM_STUDIO, {}, None),
-        (OLD_LM_STUDIO, {}, None),
         (LLAMA_SWAP, {}, 1),
         (router(2), {}, 2),
         (router(0), {}, None),
@@ -277,7 +266,6 @@ def router(most: int) -> dict[str, Any]:
         "ollama, no limit",
         "ollama, set",
         "lm studio",
-        "old lm studio",
         "llama-swap",
         "router",
         "router, no limit",

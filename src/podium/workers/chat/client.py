@@ -72,14 +72,12 @@ class ChatClient:
     """Posts to one endpoint's /chat/completions.
 
     Args:
-        base_url: up to and without /chat/completions, as in "https://api.openai.com/v1".
-        key: sent in `key_header`. Without it, that header is not sent.
         connections: shared with other clients, as are their secrets. Default: its own.
-        key_header, query, headers, secret_headers: see `Endpoint`.
         max_tokens_key: the request key for the limit. Default: chosen by the address.
+        base_url, key, parts: see `Endpoint`.
 
     Raises:
-        ConfigError: `base_url` is not an http or https address.
+        ConfigError: see `Endpoint`.
     """
 
     def __init__(
@@ -88,23 +86,12 @@ class ChatClient:
         key: str | None = None,
         *,
         connections: Connections | None = None,
-        key_header: str | None = None,
-        query: Mapping[str, str] | None = None,
-        headers: Mapping[str, str] | None = None,
-        secret_headers: Mapping[str, str] | None = None,
         max_tokens_key: MaxTokensKey | None = None,
+        **parts: Any,
     ) -> None:
         self._connections = connections or Connections()
         self._secrets = self._connections.secrets
-        self.endpoint = Endpoint(
-            base_url,
-            key,
-            self._secrets,
-            key_header=key_header,
-            query=query,
-            headers=headers,
-            secret_headers=secret_headers,
-        )
+        self.endpoint = Endpoint(base_url, key, self._secrets, **parts)
         self._failures = Failures(self.endpoint.base_url, self._secrets)
         # OpenAI's newer models refuse max_tokens, which every other server accepts.
         is_openai = self.endpoint.host == "api.openai.com"
@@ -120,10 +107,9 @@ class ChatClient:
         """One attempt at one completion.
 
         Args:
-            request: with the worker's own system prompt. What a call without a reply took is in its receipt: the
+            request: with the worker's own system prompt. What a call without a reply took is added to its receipt: the
                 provider's count, else an estimate of what was sent and received, where the provider may bill it.
             spec: the worker's settings. Its name says which messages' `provider_state` belongs to this endpoint.
-            model: the endpoint's name for the model.
 
         Raises:
             WorkerError: no text or tool call came back; or, of kind "context", the messages do not fit in it.
@@ -155,10 +141,6 @@ class ChatClient:
             message_tokens=message_tokens,
             context_tokens=context_tokens,
         )
-        listeners = [
-            None if listener is None else StreamScrubber(listener, self._secrets)
-            for listener in (request.on_text, request.on_reasoning)
-        ]
         reader = ResponseReader(
             self._failures,
             streamed=stream,
@@ -166,7 +148,10 @@ class ChatClient:
             first_token_timeout=limits.first_token_timeout if stream else None,
             hold=True if _thinks(model) else self._begins_inside_thought.get(model),
             call_parser=TextToolCallParser.of(options),
-            listeners=tuple(None if listener is None else listener.add for listener in listeners),
+            listeners=tuple(
+                None if listener is None else StreamScrubber(listener, self._secrets)
+                for listener in (request.on_text, request.on_reasoning)
+            ),
         )
         try:
             await self._exchange(adapted, limits.connect_timeout, reader)
@@ -184,9 +169,6 @@ class ChatClient:
         if adapted.changes:
             self._adaptation |= adapted.known  # Only now: what did not help shall not be remembered.
         reader.end()
-        for listener in listeners:
-            if listener is not None:
-                listener.end()
         return reply
 
     async def close(self) -> None:
@@ -214,19 +196,19 @@ class ChatClient:
                             raise
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             # An error after the end of the answer is no reason to pay for it again.
-            if not reader.complete:
-                if isinstance(error, aiohttp.ConnectionTimeoutError):
-                    raise self._failures.timed_out(
-                        "connect_timeout", connect_timeout, reader.builder
-                    ) from None
-                if reader.deadline.expired():
-                    raise self._failures.timed_out(*reader.limit, reader.builder) from None
-                raise self._failures.transport(error) from None
+            if reader.complete:
+                return
+            if isinstance(error, aiohttp.ConnectionTimeoutError):
+                limit = ("connect_timeout", connect_timeout)
+                raise self._failures.timed_out(*limit, reader.builder) from None
+            if reader.deadline.expired():
+                raise self._failures.timed_out(*reader.limit, reader.builder) from None
+            raise self._failures.transport(error) from None
 
     async def _post(self, content: _Body, connect_timeout: float, reader: ResponseReader) -> None:
         session = await self._connections.session()
         async with session.post(
-            self.endpoint.url,
+            f"{self.endpoint.base_url}/chat/completions",
             params=self.endpoint.query or None,
             data=content,
             headers=self.endpoint.all_headers(),

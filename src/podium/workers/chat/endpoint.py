@@ -25,12 +25,10 @@ class Endpoint:
 
     Args:
         base_url: up to and without /chat/completions, as in "https://api.openai.com/v1".
-        key: sent in `key_header`. Without it, that header is not sent.
         secrets: the key and the secret headers are added to it.
-        key_header: None or "Authorization": as "Bearer KEY"; else, as in "api-key", the bare key.
+        key_header: sends the key. None or "Authorization": as "Bearer KEY"; else, as in "api-key", the bare key.
         query: added to the address, as in {"api-version": "2024-10-21"}.
-        headers: sent as they are.
-        secret_headers: sent as they are, and shown nowhere.
+        headers, secret_headers: sent as they are; the latter are shown nowhere.
 
     Raises:
         ConfigError: `base_url` is not an http or https address, or holds a secret, or the environment names a proxy of
@@ -69,11 +67,6 @@ class Endpoint:
 
     def __repr__(self) -> str:
         return f"Endpoint({self.base_url!r})"
-
-    @property
-    def url(self) -> str:
-        """The address that chats are sent to, without the query."""
-        return f"{self.base_url}/chat/completions"
 
     @property
     def proxy(self) -> str | None:
@@ -146,11 +139,7 @@ _CLIENT_HEADERS = frozenset(
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Refuse invalid header names, duplicates, and headers that the client sets itself.
-
-    Raises:
-        ValueError: its message names the header.
-    """
+    """Refuse invalid header names, duplicates, and headers that the client sets itself, by a `ValueError`."""
     seen: set[str] = set()
     for name in names:
         if not _NAME.fullmatch(name):
@@ -162,35 +151,25 @@ def check_names(names: Iterable[str]) -> None:
         seen.add(name.lower())
 
 
-def check_plain(headers: Mapping[str, str]) -> None:
-    """Refuse header values that cannot be sent, and headers that are most likely secrets.
-
-    Raises:
-        ValueError: its message names the header, and does not repeat the value.
-    """
+def check_plain(headers: dict[str, str]) -> dict[str, str]:
+    """The headers. A value that cannot be sent, or a header that is most likely a secret, raises a `ValueError`, which
+    does not repeat the value."""
     for name, value in headers.items():
         if looks_secret(name):
             raise ValueError(
                 f"the header {name} looks like a secret; put its value into an environment variable and that "
                 "variable's name into headers_env."
             )
-        if not can_be_sent(value):
+        if not (value.isascii() and value.isprintable() and value.strip()):
             raise ValueError(f"the value of the header {name} cannot be sent; use plain ASCII on one line.")
+    return headers
 
 
-def check_query(query: Mapping[str, str]) -> None:
-    """Refuse secrets in the query, since proxies and servers write it into their logs.
-
-    Raises:
-        ValueError: its message names the query parameter.
-    """
+def check_query(query: dict[str, str]) -> dict[str, str]:
+    """The query. A secret in it raises a `ValueError`, since proxies and servers write the query into their logs."""
     for name in query:
         if looks_secret(name):
             raise ValueError(
                 f"{name!r} looks like a secret; send it as a header, by api_key_env or headers_env."
             )
-
-
-def can_be_sent(value: str) -> bool:
-    """Whether it can be the value of a header."""
-    return value.isascii() and value.isprintable() and bool(value.strip())
+    return query

@@ -39,17 +39,14 @@ _WAY_OUT = {
 _RETRYABLE = frozenset({408, 409, 425, 429})
 
 
+@dataclass(frozen=True, slots=True)
 class Failures:
-    """Makes the errors of one endpoint; each method is one kind of failure.
+    """Makes the errors of one endpoint; each method is one kind of failure."""
 
-    Args:
-        shown: its address, as messages name it.
-        secrets: removed from all messages.
-    """
-
-    def __init__(self, shown: str, secrets: Secrets) -> None:
-        self._shown = shown
-        self._secrets = secrets
+    shown: str
+    """The endpoint's address, as messages name it."""
+    secrets: Secrets
+    """They are removed from all messages."""
 
     def error(
         self,
@@ -61,32 +58,33 @@ class Failures:
         reported: ProviderError | None = None,
     ) -> WorkerError:
         """The error with one sentence: the endpoint, a colon, and `what`; `reported`: the endpoint's own."""
-        sentence = f"{self._secrets.scrub(f'{self._shown}: {what}')}."
-        if reported is None:
-            return WorkerError(sentence, kind=kind, retryable=retryable, retry_after_s=retry_after_s)
-        return RequestRejectedError(
-            sentence, reported, kind=kind, retryable=retryable, retry_after_s=retry_after_s
-        )
+        sentence = f"{self.secrets.scrub(f'{self.shown}: {what}')}."
+        error_class = WorkerError if reported is None else RequestRejectedError
+        error = error_class(sentence, kind=kind, retryable=retryable, retry_after_s=retry_after_s)
+        if isinstance(error, RequestRejectedError) and reported is not None:
+            error.reported = reported
+        return error
 
     def quoted(self, text: str) -> str:
         """An endpoint's message in one line, without secrets, and short."""
         # Scrubbed before it is cut, since half a key is a secret too. Control characters become blanks.
-        text = self._secrets.scrub(text[:_READ])
+        text = self.secrets.scrub(text[:_READ])
         text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-        text = self._secrets.scrub(text).rstrip(".")
+        text = self.secrets.scrub(text).rstrip(".")
         return (text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…") or "(an empty body)"
 
     def status(self, status: int, headers: Mapping[str, str], provider_error: ProviderError) -> WorkerError:
         """The response has an error status, or its body names one."""
-        if provider_error.filtered and status < 500:
+        if provider_error.says(_FILTERED) and status < 500:
             return self.error(f"it refused: {self.quoted(provider_error.text)}", "refused")
-        out_of_credit = provider_error.out_of_credit or status == 402
+        out_of_credit = provider_error.says(_OUT_OF_CREDIT) or status == 402
         retryable = not out_of_credit and (status in _RETRYABLE or status >= 500)
         way_out = _WAY_OUT[402] if out_of_credit else _WAY_OUT.get(status, "")
-        if not out_of_credit and 400 <= status < 500 and provider_error.unknown_model:
+        unknown_model = provider_error.says(_UNKNOWN_MODEL) or _NO_MODEL.search(provider_error.text.lower())
+        if not out_of_credit and 400 <= status < 500 and unknown_model:
             way_out = " (is model right?)"
         kind: WorkerErrorKind = "limited" if status == 429 else "status"
-        if provider_error.too_long and status < 500 and status != 429:
+        if provider_error.says(_TOO_LONG) and status < 500 and status != 429:
             kind, way_out = "context", _WAY_OUT[413]
         hint = retry_after(headers, provider_error.body, provider_error.text, limited=status == 429)
         return self.error(
@@ -108,11 +106,11 @@ class Failures:
         self, headers: Mapping[str, str], provider_error: ProviderError, *, begun: bool
     ) -> WorkerError:
         """A reply of status 200 reports an error; `begun`: after part of the answer."""
-        status = provider_error.meant_status
-        if status is not None or provider_error.filtered or provider_error.out_of_credit:
-            return self.status(
-                status or (402 if provider_error.out_of_credit else 200), headers, provider_error
-            )
+        statuses = ((_LIMITED, 429), (_OVERLOADED, 503), (_OUT_OF_CREDIT, 402), (_FILTERED, 200))
+        implied = (status for pattern, status in statuses if provider_error.says(pattern))
+        status = provider_error.status or next(implied, None)
+        if status is not None:
+            return self.status(status, headers, provider_error)
         return self.error(
             f"it reports an error: {self.quoted(provider_error.text)}",
             "status",
@@ -174,20 +172,10 @@ class Failures:
 
     def timed_out(self, limit: str, seconds: float, builder: ReplyBuilder) -> WorkerError:
         """A time limit passed; `limit` is its key in a pool file."""
-        what = {
-            "connect_timeout": "no connection",
-            "first_token_timeout": "no first token",
-        }.get(limit, "no whole reply")
+        missing = {"connect_timeout": "connection", "first_token_timeout": "first token"}
+        what = f"no {missing.get(limit, 'whole reply')}"
         came = f", only {builder.length} characters of it" if builder.length else ""
         return self.error(f"{what} within {seconds:g} s ({limit}){came}", "timeout", retryable=True)
-
-    def broken_off(self, builder: ReplyBuilder) -> WorkerError:
-        """The connection was closed properly, but the reply was not complete."""
-        return self.error(
-            f"the stream broke off after {builder.length} characters, without finish_reason or [DONE]",
-            "connection",
-            retryable=True,
-        )
 
     def transport(self, error: aiohttp.ClientError | OSError) -> WorkerError:
         """The connection failed."""
@@ -199,11 +187,9 @@ class Failures:
             return self.error(what, "connection", retryable=retryable)
         if permanent := _permanent(error):
             return self.error(permanent.format(reason=reason), "connection")
-        if isinstance(error, aiohttp.ClientPayloadError) and isinstance(
-            error.__cause__, ContentEncodingError
-        ):
-            return self.error(f"the reply is garbled ({reason})", "protocol", retryable=True)
         if isinstance(error, aiohttp.ClientPayloadError):
+            if isinstance(error.__cause__, ContentEncodingError):
+                return self.error(f"the reply is garbled ({reason})", "protocol", retryable=True)
             return self.error(
                 "the connection broke off in the middle of the reply", "connection", retryable=True
             )
@@ -215,17 +201,7 @@ class Failures:
 class RequestRejectedError(WorkerError):
     """The endpoint reported an error. `ChatClient` asks again without what the endpoint refuses, where that helps."""
 
-    def __init__(
-        self,
-        message: str,
-        reported: ProviderError,
-        *,
-        kind: WorkerErrorKind,
-        retryable: bool,
-        retry_after_s: float | None,
-    ) -> None:
-        super().__init__(message, kind=kind, retryable=retryable, retry_after_s=retry_after_s)
-        self.reported = reported
+    reported: ProviderError
 
 
 def _permanent(error: Exception) -> str | None:
@@ -267,34 +243,8 @@ class ProviderError:
     body: Any = None
     """The whole body, if it is JSON."""
 
-    @property
-    def out_of_credit(self) -> bool:
-        """The account has no credit left."""
-        return self._has_code(_OUT_OF_CREDIT)
-
-    @property
-    def filtered(self) -> bool:
-        """A content filter refused the question."""
-        return self._has_code(_FILTERED)
-
-    @property
-    def unknown_model(self) -> bool:
-        """The endpoint does not have the model."""
-        return self._has_code(_UNKNOWN_MODEL) or bool(_NO_MODEL.search(self.text.lower()))
-
-    @property
-    def too_long(self) -> bool:
-        """The messages do not fit into the model's context."""
-        return self._has_code(_TOO_LONG)
-
-    @property
-    def meant_status(self) -> int | None:
-        """The HTTP status that it names, or that its codes imply."""
-        if self.status is not None:
-            return self.status
-        return 429 if self._has_code(_LIMITED) else 503 if self._has_code(_OVERLOADED) else None
-
-    def _has_code(self, pattern: re.Pattern[str]) -> bool:
+    def says(self, pattern: re.Pattern[str]) -> bool:
+        """Whether one of its codes matches."""
         return any(pattern.search(word) for word in self.words)
 
 

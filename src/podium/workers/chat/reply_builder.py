@@ -120,13 +120,10 @@ class ReplyBuilder:
     def split(self) -> tuple[str, str]:
         """The visible reasoning so far, and the answer."""
         if self._divided is None:
-            self._divided = self._split()
+            thoughts, answer = split_thoughts("".join(self._text))
+            reasoning = "\n\n".join(filter(None, ("".join(self._reasoning), thoughts)))
+            self._divided = encodable(reasoning), encodable(answer)
         return self._divided
-
-    def _split(self) -> tuple[str, str]:
-        thoughts, answer = split_thoughts("".join(self._text))
-        reasoning = "\n\n".join(filter(None, ("".join(self._reasoning), thoughts)))
-        return encodable(reasoning), encodable(answer)
 
     def read_calls(self) -> tuple[tuple[CollectedCall, ...], str]:
         """The tool calls, and the answer beside them. Without calls of their own, those that the text consists of,

@@ -46,12 +46,11 @@ class ResponseReader:
     """Reads the response of one attempt.
 
     Args:
-        failures: makes the `WorkerError`s.
         streamed: whether the request was for a stream.
         timeout: seconds from now until the reply must be complete.
         first_token_timeout: seconds from now until a streamed reply must have begun, or None for no limit.
         hold, call_parser: as for `ReplyBuilder`.
-        listeners: two callbacks: the first gets each piece of text, the second each piece of reasoning.
+        listeners: who gets the text and who gets the reasoning, piece by piece.
     """
 
     def __init__(
@@ -61,9 +60,9 @@ class ResponseReader:
         streamed: bool,
         timeout: float,
         first_token_timeout: float | None,
-        hold: bool | None = False,
-        call_parser: TextToolCallParser | None = None,
-        listeners: Sequence[Callable[[str], None] | None] = (None, None),
+        hold: bool | None,
+        call_parser: TextToolCallParser,
+        listeners: Sequence[StreamScrubber | None],
     ) -> None:
         self.builder = ReplyBuilder(hold=hold, call_parser=call_parser)
         self.first_token_s: float | None = None
@@ -136,7 +135,7 @@ class ResponseReader:
             size += len(piece)
             values += _count_values(piece)
             if size > _MAX_REPLY_BYTES:
-                raise self._failures.too_big(_mebibytes(_MAX_REPLY_BYTES))
+                raise self._failures.too_big(f"{_MAX_REPLY_BYTES >> 20} MiB")
             if values > _MAX_JSON_VALUES:
                 raise self._failures.too_big(_VALUES)
             try:
@@ -171,20 +170,24 @@ class ResponseReader:
             size += len(chunk)
             if size > _MAX_STREAM_BYTES or decoder.pending > _MAX_REPLY_BYTES:
                 most = _MAX_STREAM_BYTES if size > _MAX_STREAM_BYTES else _MAX_REPLY_BYTES
-                raise self._failures.too_big(_mebibytes(most))
+                raise self._failures.too_big(f"{most >> 20} MiB")
             chunk = await response.content.readany()
         for data in decoder.end():
             # Half an event means that the stream broke off.
-            if self._is_whole(data) and self._take(data, response):
+            whole = data.strip() == _DONE or self._parsed(data) is not None
+            if whole and self._take(data, response):
                 return self._check_stream()
         if self.builder.finish is None:
-            raise self._failures.broken_off(self.builder)
+            came = f"the stream broke off after {self.builder.length} characters, without finish_reason or [DONE]"
+            raise self._failures.error(came, "connection", retryable=True)
         return self._check_stream()
 
     def end(self) -> None:
         """Pass on the text that has waited: the reply has ended."""
         if self._listeners != (None, None):
             self._pass_on(self.builder.end())
+            for listener in filter(None, self._listeners):
+                listener.end()
 
     def _take(self, data: bytes, response: aiohttp.ClientResponse) -> bool:
         """Take one event; returns whether it ends the stream."""
@@ -233,7 +236,7 @@ class ResponseReader:
     def _pass_on(self, pieces: tuple[str, str]) -> None:
         for piece, listener in zip(pieces, self._listeners, strict=True):
             if piece and listener is not None:
-                listener(piece)
+                listener.add(piece)
 
     def _check(self, body: Any, response: aiohttp.ClientResponse) -> None:
         """Raise if the body is no JSON object or reports an error."""
@@ -253,9 +256,6 @@ class ResponseReader:
         except (ValueError, RecursionError):
             return None
 
-    def _is_whole(self, data: bytes) -> bool:
-        return data.strip() == _DONE or self._parsed(data) is not None
-
     def _check_stream(self) -> None:
         if not self.builder.choices:
             raise self._failures.no_choices("a stream without any", retryable=True)
@@ -264,10 +264,6 @@ class ResponseReader:
 def _count_values(data: bytes) -> int:
     """The approximate number of values in JSON. Commas and brackets in strings count too, but never reach the limit."""
     return sum(map(data.count, (b",", b"[", b"{")))
-
-
-def _mebibytes(size: int) -> str:
-    return f"{size >> 20} MiB"
 
 
 async def _read_error(response: aiohttp.ClientResponse) -> bytes:
@@ -359,12 +355,7 @@ class SSEDecoder:
 
 
 class StreamScrubber:
-    """Removes secrets from streamed text. Text that may be the beginning of a secret waits until more text arrives.
-
-    Args:
-        on_text: called with each piece of text, without secrets.
-        secrets: removed from the text.
-    """
+    """Removes secrets from streamed text. Text that may be the beginning of a secret waits until more text arrives."""
 
     def __init__(self, on_text: Callable[[str], None], secrets: Secrets) -> None:
         self._on_text = on_text

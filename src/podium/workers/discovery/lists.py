@@ -19,14 +19,8 @@ from podium.workers.discovery.models import (
 )
 
 OLLAMA, LLAMA_CPP = "Ollama", "llama.cpp"
-TAGS, _STUDIO, _OLD_STUDIO, _PROPS, _MODELS = (
-    "/api/tags",
-    "/api/v1/models",
-    "/api/v0/models",
-    "/props",
-    "/v1/models",
-)
-PATHS = (TAGS, _STUDIO, _OLD_STUDIO, _PROPS, _MODELS)
+TAGS, _STUDIO, _PROPS, _MODELS = "/api/tags", "/api/v1/models", "/props", "/v1/models"
+PATHS = (TAGS, _STUDIO, _PROPS, _MODELS)
 """The paths that every address is asked for."""
 _DEFAULT_CONTEXT = 4096
 """The context of a model that Ollama (with less than 24 GiB of graphics memory) or LM Studio loads by itself."""
@@ -47,9 +41,7 @@ def read_lists(answers: Mapping[str, Mapping[str, Any]], root: str) -> FoundServ
     """
     props, tags = answers.get(_PROPS, {}), _rows(answers.get(TAGS, {}), "models", "name")
     studio = _rows(answers.get(_STUDIO, {}), "models", "key")
-    old_studio = _rows(answers.get(_OLD_STUDIO, {}), "data", "state")
     listed = _rows(answers.get(_MODELS, {}), "data", "id")
-    base_url = f"{root}/v1"
     if any(row.get("owned_by") == "podium" for row in listed or ()):
         return FoundServer("Podium", root, problem="a server of Podium, which is no worker of itself")
     owners = {str(row.get("owned_by")) for row in listed or ()}
@@ -57,23 +49,30 @@ def read_lists(answers: Mapping[str, Mapping[str, Any]], root: str) -> FoundServ
     models: Iterable[FoundModel | str]
     is_llama = isinstance(props.get("default_generation_settings"), dict) or owner == LLAMA_CPP
     if is_llama and listed is not None:
-        kind, models = LLAMA_CPP, (_of_llama(row, props, base_url) for row in listed)
+        kind, models = LLAMA_CPP, (_of_llama(row, props) for row in listed)
     elif studio is not None:
-        kind, models = "LM Studio", (_of_studio(row, base_url) for row in studio)
-    elif old_studio is not None:
-        kind, models = "LM Studio", (_of_old_studio(row, base_url) for row in old_studio)
+        kind, models = "LM Studio", (_of_studio(row) for row in studio)
     elif tags is not None and owner is None:  # SGLang has a list in Ollama's form too.
-        kind, models = OLLAMA, _of_tags(tags, base_url)
+        kind, models = OLLAMA, _of_tags(tags)
     elif listed is not None:
         kind = owner or "OpenAI-compatible"
-        models = (_of_list(row, kind, base_url) for row in listed)
+        models = (_of_list(row, kind) for row in listed)
     else:
         return None
-    server = _server(kind, root, models)
     # The models that are loaded now do not count, since more may fit. A router without a limit says 0.
     held = _count(props.get("max_instances")) if props.get("role") == "router" else None
     held = 1 if kind == _SWAPS else held
-    return replace(server, models=tuple(replace(model, loaded_at_once=held) for model in server.models))
+    found, left_out = [], []
+    for model in models:
+        if isinstance(model, FoundModel) and is_chat_model(model.name):
+            thinks = model.thinks or _thinks(model.name)
+            found.append(
+                replace(model, base_url=f"{root}/v1", server=kind, thinks=thinks, loaded_at_once=held)
+            )
+        else:  # A text is the name of a model that does not chat.
+            left_out.append(model if isinstance(model, str) else model.id)
+    problem = None if found else "it has no model that chats"
+    return FoundServer(kind, root, tuple(found), tuple(left_out), problem)
 
 
 def ollama_contexts(ps: Mapping[str, Any], tags: Mapping[str, Any]) -> dict[str, int | None]:
@@ -123,26 +122,12 @@ def with_ollama_details(
     )
 
 
-def _server(kind: str, root: str, models: Iterable[FoundModel | str]) -> FoundServer:
-    """A server with the models that chat. A text among `models` is the name of a model that does not chat."""
-    found, left_out = [], []
-    for model in models:
-        if isinstance(model, FoundModel) and is_chat_model(model.name):
-            found.append(replace(model, server=kind, thinks=model.thinks or _thinks(model.name)))
-        else:
-            left_out.append(model if isinstance(model, str) else model.id)
-    problem = None if found else "it has no model that chats"
-    return FoundServer(kind, root, tuple(found), tuple(left_out), problem)
-
-
-def _of_llama(row: Mapping[str, Any], props: Mapping[str, Any], base_url: str) -> FoundModel:
+def _of_llama(row: Mapping[str, Any], props: Mapping[str, Any]) -> FoundModel:
     meta = _object(row.get("meta"))
     settings = _object(props.get("default_generation_settings"))
     template = str(props.get("chat_template", ""))
     return FoundModel(
         row["id"],
-        base_url,
-        "",
         parameters=_count(meta.get("n_params")) or parameters_in(own_name(row["id"])),
         # This is the context of one slot. The model's own figure would be the sum of all slots.
         context_tokens=_count(settings.get("n_ctx")) or _count(meta.get("n_ctx")),
@@ -153,7 +138,7 @@ def _of_llama(row: Mapping[str, Any], props: Mapping[str, Any], base_url: str) -
     )
 
 
-def _of_studio(row: Mapping[str, Any], base_url: str) -> FoundModel | str:
+def _of_studio(row: Mapping[str, Any]) -> FoundModel | str:
     if row.get("type", "llm") != "llm":
         return str(row["key"])
     instances = _rows(row, "loaded_instances", "id") or [{}]
@@ -162,8 +147,6 @@ def _of_studio(row: Mapping[str, Any], base_url: str) -> FoundModel | str:
     name = str(row["key"])
     return FoundModel(
         str(instances[0].get("id") or name),
-        base_url,
-        "",
         parameters=parameters_in(str(row.get("params_string") or "")) or parameters_in(name),
         context_tokens=context or min(_DEFAULT_CONTEXT, largest or _DEFAULT_CONTEXT),
         assumed=context is None,
@@ -173,24 +156,7 @@ def _of_studio(row: Mapping[str, Any], base_url: str) -> FoundModel | str:
     )
 
 
-def _of_old_studio(row: Mapping[str, Any], base_url: str) -> FoundModel | str:
-    name = str(row.get("id", ""))
-    if row.get("type", "llm") not in ("llm", "vlm"):
-        return name
-    largest, context = _count(row.get("max_context_length")), _count(row.get("loaded_context_length"))
-    return FoundModel(
-        name,
-        base_url,
-        "",
-        parameters=parameters_in(name),
-        context_tokens=context or min(_DEFAULT_CONTEXT, largest or _DEFAULT_CONTEXT),
-        assumed=context is None,
-        largest_context=largest,
-        sees=row.get("type") == "vlm",
-    )
-
-
-def _of_tags(rows: Iterable[Mapping[str, Any]], base_url: str) -> Iterable[FoundModel | str]:
+def _of_tags(rows: Iterable[Mapping[str, Any]]) -> Iterable[FoundModel | str]:
     seen: set[str] = set()
     for row in rows:
         name, digest = row["name"], str(row.get("digest") or row["name"])
@@ -201,16 +167,14 @@ def _of_tags(rows: Iterable[Mapping[str, Any]], base_url: str) -> Iterable[Found
             yield f"{name} (runs at {row['remote_host']})"
             continue
         size = str(_object(row.get("details")).get("parameter_size") or "")
-        yield FoundModel(name, base_url, "", parameters=parameters_in(size) or parameters_in(name))
+        yield FoundModel(name, parameters=parameters_in(size) or parameters_in(name))
 
 
-def _of_list(row: Mapping[str, Any], kind: str, base_url: str) -> FoundModel:
+def _of_list(row: Mapping[str, Any], kind: str) -> FoundModel:
     name = row["id"]
     written = parameters_in(own_name(name)) or parameters_in(str(row.get("root") or "").rpartition("/")[2])
     return FoundModel(
         name,
-        base_url,
-        "",
         parameters=written,
         context_tokens=_count(row.get("max_model_len")),
         concurrency=_AT_ONCE.get(kind, 1),

@@ -24,8 +24,8 @@ class FoundModel:
 
     id: str
     """The model's name at the endpoint."""
-    base_url: str
-    server: str
+    base_url: str = ""
+    server: str = ""
     """The server in words: "Ollama", "llama.cpp", or a provider's name."""
     parameters: int | None = None
     """The number of parameters, from the server or the model's name. None if neither states it."""
