@@ -2,7 +2,7 @@ import pytest
 
 from podium.cli.proposal import USUAL_PORT, free_port, propose
 from podium.types import Price
-from podium.workers.discovery import FoundModel, FoundServer
+from podium.workers.discovery.models import FoundModel, FoundServer
 
 HERE = "http://127.0.0.1:11434/v1"
 

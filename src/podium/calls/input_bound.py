@@ -72,43 +72,6 @@ class InputSize:
     """Bytes that are not ASCII."""
     characters: int
 
-    @classmethod
-    def of(
-        cls, messages: tuple[Message, ...], options: AnswerOptions, worker: str = "", added: str = ""
-    ) -> InputSize:
-        """The size of messages and options.
-
-        Args:
-            worker: the name of the worker, which alone is sent the provider state of its own messages.
-            added: further text that the worker sends.
-        """
-        texts, images = [added], 0
-        for message in messages:
-            texts.append(message.content)
-            state = message.provider_state
-            own = None if state is None or state.worker != worker else state
-            texts += [] if own is None else [own.fields]
-            for call in message.tool_calls:
-                texts += (call.name, call.arguments, "" if own is None else call.provider_state)
-            images += len(message.images)
-        texts += (
-            json.dumps(value, ensure_ascii=False)
-            for value in (options.tools, options.response_format, options.extra)
-            if value
-        )
-        text = "".join(texts)
-        length, kinds = _count_bytes(text)
-        tools = _FOR_TOOLS + _PER_TOOL * len(options.tools) if options.tools else 0
-        return cls(
-            length,
-            kinds,
-            len(messages),
-            tools + _PER_IMAGE * images,
-            sent_tokens(messages, options),
-            length - kinds[0] - kinds[1],
-            len(text),
-        )
-
 
 class InputTokenBound:
     """The most input tokens of one worker's calls. It learns from the worker's own counts.
@@ -136,7 +99,33 @@ class InputTokenBound:
             added = self._identity or {}
             system = "".join(added.get("system") or ())  # The value is a text or a list of texts.
             self._added_text = system + json.dumps(added.get("extra") or "")
-        return InputSize.of(messages, options, self._worker, self._added_text)
+        texts, images = [self._added_text], 0
+        for message in messages:
+            texts.append(message.content)
+            state = message.provider_state
+            # A worker is sent the provider state of its own messages alone.
+            own = None if state is None or state.worker != self._worker else state
+            texts += [] if own is None else [own.fields]
+            for call in message.tool_calls:
+                texts += (call.name, call.arguments, "" if own is None else call.provider_state)
+            images += len(message.images)
+        texts += (
+            json.dumps(value, ensure_ascii=False)
+            for value in (options.tools, options.response_format, options.extra)
+            if value
+        )
+        text = "".join(texts)
+        length, kinds = _count_bytes(text)
+        tools = _FOR_TOOLS + _PER_TOOL * len(options.tools) if options.tools else 0
+        return InputSize(
+            length,
+            kinds,
+            len(messages),
+            tools + _PER_IMAGE * images,
+            sent_tokens(messages, options),
+            length - kinds[0] - kinds[1],
+            len(text),
+        )
 
     def upper(self, size: InputSize) -> int:
         """The most input tokens of a call of this size."""

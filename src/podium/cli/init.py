@@ -27,7 +27,9 @@ from podium.errors import ConfigError, GraderError, UsageError
 from podium.sandbox.sandbox_pool import SandboxPool
 from podium.team.checkup import CheckResult
 from podium.team.team_file import TeamFile
-from podium.workers.discovery import FoundKey, FoundModel, FoundServer, find_servers, found_keys, list_models
+from podium.workers.discovery.models import FoundModel, FoundServer
+from podium.workers.discovery.providers import FoundKey, found_keys, list_models
+from podium.workers.discovery.servers import find_servers
 
 _CHECK_S = 120.0
 """Seconds for each answer of the check: a server may have to load its model first."""

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from podium.team.settings import ServeSettings
-from podium.workers.discovery import FoundModel, FoundServer
+from podium.workers.discovery.models import FoundModel, FoundServer
 
 _MAX_WORKERS = 5
 """Workers of a first pool: a plan chooses better among few, and models on one machine push each other out of memory."""

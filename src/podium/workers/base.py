@@ -111,6 +111,9 @@ class Worker(ABC):
     traits: WorkerTraits = WorkerTraits()
     """Whether the worker is a model, a tool or a program, and what its calls cost."""
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.profile.name!r})"
+
     @property
     def is_tool(self) -> bool:
         """Whether the worker runs no model, and works on what earlier steps gave."""

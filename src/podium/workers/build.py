@@ -101,9 +101,6 @@ class UnreadyWorker(Worker):
         self.traits = spec.traits
         self.reason = str(reason).removeprefix(f"Worker {spec.name!r}: ")
 
-    def __repr__(self) -> str:
-        return f"UnreadyWorker({self.profile.name!r})"
-
     async def answer(self, request: Request) -> NoReturn:
         """Raises `WorkerError` with the reason."""
         del request

@@ -77,9 +77,6 @@ class CommandWorker(Worker):
                 "max_tokens": spec.limits.max_tokens,
             }
 
-    def __repr__(self) -> str:
-        return f"CommandWorker({self.profile.name!r}, {self._command[0]!r})"
-
     async def answer(self, request: Request) -> Reply:
         """Run the program once.
 

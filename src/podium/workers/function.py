@@ -71,9 +71,6 @@ class FunctionWorker(Worker):
         self._secrets = secrets or Secrets()
         self._name = getattr(function, "__qualname__", type(function).__qualname__)
 
-    def __repr__(self) -> str:
-        return f"FunctionWorker({self.profile.name!r}, {self._name})"
-
     async def answer(self, request: Request) -> Reply:
         """Call the function once.
 

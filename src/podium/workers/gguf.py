@@ -49,9 +49,6 @@ class GgufWorker(Worker):
             "extra": spec.extra,
         }
 
-    def __repr__(self) -> str:
-        return f"GgufWorker({self.profile.name!r}, {self._spec.file!r})"
-
     async def answer(self, request: Request) -> Reply:
         """Call the model once.
 

@@ -77,9 +77,6 @@ class LiteLLMWorker(Worker):
             "extra": self._spec.extra,
         }
 
-    def __repr__(self) -> str:
-        return f"LiteLLMWorker({self.profile.name!r}, {self._spec.model!r})"
-
     async def answer(self, request: Request) -> Reply:
         """Call the model once. The seed is not sent, since providers do not promise the same answer for the same
         seed."""
@@ -113,8 +110,8 @@ class LiteLLMWorker(Worker):
                 | {"messages": [{"role": message.role, "content": message.content} for message in folded]}
             ),
             self._adaptation,
-            message_tokens=message_tokens,
-            context_tokens=context_tokens,
+            message_tokens,
+            context_tokens,
         )
         while True:
             try:
@@ -135,7 +132,7 @@ class LiteLLMWorker(Worker):
             self._read(response, request, messages, sent_limit(adapted.body)),
             dropped=adapted.dropped,
             folded=adapted.folded,
-            context_tokens=adapted.known.context_tokens or context_tokens,
+            context_tokens=adapted.context_tokens,
         )
 
     async def close(self) -> None:

@@ -46,9 +46,6 @@ class OpenAIWorker(Worker):
             "extra": self._spec.extra,
         }
 
-    def __repr__(self) -> str:
-        return f"OpenAIWorker({self.profile.name!r}, {self._model!r}, {self._client!r})"
-
     async def answer(self, request: Request) -> Reply:
         """Call the model once. `earlier_calls` and `sample` are not sent, since the seed already depends on them."""
         if not self._system:

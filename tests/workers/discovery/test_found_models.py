@@ -1,6 +1,6 @@
 import pytest
 
-from podium.workers.discovery import is_chat_model, parameters_in
+from podium.workers.discovery.models import is_chat_model, parameters_in
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,14 @@ from pydantic import SecretStr
 
 from model_server import ModelServer
 from podium.types import Price
-from podium.workers.discovery import FoundKey, Provider, found_keys, list_models
-from podium.workers.discovery.providers import KnownModel, known_providers
+from podium.workers.discovery.providers import (
+    FoundKey,
+    KnownModel,
+    Provider,
+    found_keys,
+    known_providers,
+    list_models,
+)
 
 KNOWN = (
     KnownModel("big-1", 3.0, 15.0, "Strong.", 200_000, sees=True),

@@ -6,8 +6,8 @@ import pytest
 
 from model_server import LLAMA_CPP, LM_STUDIO, OLLAMA, VLLM, ModelServer
 from podium.errors import UsageError
-from podium.workers.discovery import FoundServer, find_servers
-from podium.workers.discovery.servers import ollama_address
+from podium.workers.discovery.models import FoundServer
+from podium.workers.discovery.servers import find_servers, ollama_address
 
 
 async def found_at(server: ModelServer, environ: dict[str, str] | None = None) -> FoundServer:

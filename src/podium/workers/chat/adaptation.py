@@ -129,56 +129,50 @@ class Adaptation:
         return room if room >= _LEAST_ROOM else None
 
 
+@dataclass(slots=True)
 class AdaptedRequest:
-    """One call of an endpoint, changed after each error that says what the endpoint does not take.
+    """One call of an endpoint, changed after each error that says what the endpoint does not take."""
 
-    Args:
-        messages: as the caller has them.
-        build: the body of the request with these messages.
-        known: what the endpoint is known not to take.
-        message_tokens: estimated tokens of the messages.
-        context_tokens: as the worker's profile has it.
-    """
+    messages: tuple[Message, ...]
+    """As the caller has them."""
+    build: Callable[[Sequence[Message]], dict[str, Any]]
+    """Makes the body of the request with these messages."""
+    known: Adaptation
+    """What the endpoint is known not to take."""
+    message_tokens: int
+    """Estimated tokens of the messages."""
+    profile_tokens: int | None
+    """The most tokens of the context, as the worker's profile has it."""
+    changes: int = 0
+    """How often it was changed."""
+    body: dict[str, Any] = field(init=False)
+    """The body of the next request."""
+    folded: bool = field(init=False)
+    """Whether its messages differ from the caller's."""
+    dropped: tuple[str, ...] = field(init=False)
+    """Keys that are not in it, since the endpoint does not take them."""
 
-    def __init__(
-        self,
-        messages: Sequence[Message],
-        build: Callable[[Sequence[Message]], dict[str, Any]],
-        known: Adaptation,
-        *,
-        message_tokens: int,
-        context_tokens: int | None,
-    ) -> None:
-        self.known = known
-        self._messages = tuple(messages)
-        self._build = build
-        self._message_tokens = message_tokens
-        self._context_tokens = context_tokens
-        self.changes = 0
-        """How often it was changed."""
+    def __post_init__(self) -> None:
         self._rebuild()
 
     @property
     def context_tokens(self) -> int | None:
         """The most tokens of the context: as the server has said, else as the worker's profile has it."""
-        return self.known.context_tokens or self._context_tokens
+        return self.known.context_tokens or self.profile_tokens
 
     def _rebuild(self) -> None:
-        folded = self.known.form.fold(self._messages)
-        whole = self._build(folded)
-        self.body = self.known.apply(whole, self.known.room(self._message_tokens, self._context_tokens))
-        """The body of the next request."""
-        self.folded = folded != self._messages
-        """Whether its messages differ from the caller's."""
+        messages = self.known.form.fold(self.messages)
+        whole = self.build(messages)
+        self.body = self.known.apply(whole, self.known.room(self.message_tokens, self.profile_tokens))
+        self.folded = messages != self.messages
         gone = () if self.body is whole else whole.keys() - self.body.keys() - set(LIMITS)
         self.dropped = tuple(sorted(gone))
-        """Keys that are not in it, since the endpoint does not take them."""
 
     def change(self, error: ProviderError) -> bool:
         """Change the body after this error. Returns False if no change might help."""
         if error.status in _OTHER_REASONS or self.changes == _MAX_CHANGES:
             return False
-        further = self.known.after(error, self.body, self._messages)
+        further = self.known.after(error, self.body, self.messages)
         if further is None:
             return False
         self.known = further

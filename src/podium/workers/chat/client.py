@@ -100,9 +100,6 @@ class ChatClient:
         """Whether a text of the model of this name was seen to begin inside a thought."""
         self._adaptation = Adaptation()
 
-    def __repr__(self) -> str:
-        return f"ChatClient({self.endpoint.base_url!r})"
-
     async def chat(self, request: Request, spec: ChatSpec, model: str) -> Reply:
         """One attempt at one completion.
 
@@ -138,8 +135,8 @@ class ChatClient:
                 stream=stream,
             ),
             self._adaptation,
-            message_tokens=message_tokens,
-            context_tokens=context_tokens,
+            message_tokens,
+            context_tokens,
         )
         reader = ResponseReader(
             self._failures,

@@ -65,9 +65,6 @@ class Endpoint:
         if proxy:
             secrets.add_address(proxy)
 
-    def __repr__(self) -> str:
-        return f"Endpoint({self.base_url!r})"
-
     @property
     def proxy(self) -> str | None:
         """The address of the proxy, with its password, or None if there is none."""
