@@ -18,14 +18,14 @@ def now() -> float:
 
 
 def opened(told: list[Cooldown | None] | None = None) -> Breaker:
-    breaker = Breaker("w", LIMITS, [].append if told is None else told.append)
+    breaker = Breaker(LIMITS, [].append if told is None else told.append)
     breaker.record_failure(now(), LATE, probe=False)
     assert breaker.state == "open"
     return breaker
 
 
 async def test_breaker_opens_after_the_set_number_of_consecutive_failures():
-    breaker = Breaker("w", LIMITS)
+    breaker = Breaker(LIMITS)
     for _ in range(2):
         breaker.record_failure(now(), BROKEN, probe=False)
     breaker.record_success()
@@ -37,7 +37,7 @@ async def test_breaker_opens_after_the_set_number_of_consecutive_failures():
 
 
 async def test_one_timeout_opens_breaker_without_success_since_the_call_began():
-    breaker, began = Breaker("w", LIMITS), now()
+    breaker, began = Breaker(LIMITS), now()
     await asyncio.sleep(0.001)
     breaker.record_success()
     breaker.record_failure(began, LATE, probe=False)
@@ -47,7 +47,7 @@ async def test_one_timeout_opens_breaker_without_success_since_the_call_began():
 
 
 async def test_failed_long_call_does_not_open_breaker_when_others_succeeded():
-    breaker = Breaker("w", LIMITS)
+    breaker = Breaker(LIMITS)
     breaker.record_success()
     for error in (LATE, BROKEN):
         breaker.record_failure(now() - 31.0, error, probe=False)
@@ -55,7 +55,7 @@ async def test_failed_long_call_does_not_open_breaker_when_others_succeeded():
 
 
 async def test_failure_lasting_a_full_timeout_opens_the_breaker():
-    breaker = Breaker("w", LIMITS)
+    breaker = Breaker(LIMITS)
     breaker.record_failure(now() - 31.0, BROKEN, probe=False)
     assert breaker.state == "open"
 
@@ -72,7 +72,7 @@ async def test_while_open_a_call_with_somewhere_else_to_go_is_refused_at_once():
 
 
 async def test_a_call_is_refused_at_once_if_the_next_probe_is_too_late_for_it():
-    breaker = Breaker("w", Limits(probe_after=30.0))
+    breaker = Breaker(Limits(probe_after=30.0))
     breaker.open_for(3600.0, BROKEN, probe=False)
     async with asyncio.timeout(5.0):
         with pytest.raises(WorkerError, match="tried again in 3600 s") as refused:
@@ -92,7 +92,7 @@ async def test_a_call_waits_for_a_probe_in_flight_however_long_the_cooldown():
 
 
 async def test_later_failure_extends_a_cooldown_but_never_shortens_it():
-    breaker = Breaker("w", LIMITS)
+    breaker = Breaker(LIMITS)
     ends = []
     for seconds in (3600.0, 70.0, 7200.0):
         breaker.open_for(seconds, BROKEN, probe=False)
@@ -148,7 +148,7 @@ async def test_failures_of_calls_begun_before_opening_do_not_extend_cooldown():
 
 
 async def test_breaker_starts_from_the_cooldown_of_another_process():
-    breaker = Breaker("w", LIMITS)
+    breaker = Breaker(LIMITS)
     breaker.open_from(Cooldown(now() - 1, now() + 0.05, 7, "down"))
     with pytest.raises(WorkerError, match="after 7 failed calls in a row"):
         await breaker.acquire(wait=False)

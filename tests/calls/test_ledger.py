@@ -50,7 +50,7 @@ def test_a_planner_can_spend_the_budget_of_the_workers():
     ledger.charge(Spent(Usage(input_tokens=40, output_tokens=10), 0.01))
     assert ledger.exhausted
     assert ledger.try_reserve(Reservation(1, 1, 0.0), now=0.0) is not None
-    assert ledger.usd == 0.01
+    assert ledger.totals.usd == 0.01
 
 
 @given(
@@ -79,9 +79,9 @@ def test_no_order_of_calls_breaks_a_budget(budget, calls):
             ledger.settle(done, Spent(usage, price.cost(usage)))
     for done, usage in in_flight:
         ledger.settle(done, Spent(usage, price.cost(usage)))
-    assert budget.calls is None or ledger.calls <= budget.calls
-    assert budget.tokens is None or ledger.tokens <= budget.tokens
-    assert budget.usd is None or ledger.usd <= budget.usd * (1 + 1e-9)
+    assert budget.calls is None or ledger.totals.calls <= budget.calls
+    assert budget.tokens is None or ledger.totals.tokens <= budget.tokens
+    assert budget.usd is None or ledger.totals.usd <= budget.usd * (1 + 1e-9)
 
 
 async def test_a_call_waits_for_those_in_flight_that_may_leave_enough_budget():
@@ -112,8 +112,8 @@ def test_ledger_part_reports_its_own_spending_and_counts_in_the_total():
     assert part.try_reserve(Reservation(1, 10, 0.3), now=0.0) == "The budget of 3 calls is used up."
     for account in (ledger, part, within):
         account.settle(Reservation(1, 10, 0.3), spent)
-    assert (ledger.usd, ledger.tokens, ledger.calls) == (0.75, 15, 3)
-    assert (part.usd, part.spent, within.spent) == (0.75, spent + spent, spent)
+    assert (ledger.totals.usd, ledger.totals.tokens, ledger.totals.calls) == (0.75, 15, 3)
+    assert (part.totals.usd, part.spent, within.spent) == (0.75, spent + spent, spent)
 
 
 def test_cached_reply_uses_no_budget():
@@ -121,4 +121,4 @@ def test_cached_reply_uses_no_budget():
     part = ledger.sub_ledger()
     saved = Spent(Usage(input_tokens=90), saved_usd=0.5)
     part.observe(saved)
-    assert (part.spent, ledger.tokens, ledger.usd, ledger.exhausted) == (saved, 0, 0.0, False)
+    assert (part.spent, ledger.totals.tokens, ledger.totals.usd, ledger.exhausted) == (saved, 0, 0.0, False)

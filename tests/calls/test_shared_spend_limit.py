@@ -186,13 +186,13 @@ def test_a_ledger_reserves_in_its_budget_and_every_spend_limit_or_nowhere() -> N
     assert refusal is not None
     assert "the day's $0.5" in refusal
     assert (day.refusal, run.refusal) == (refusal, None)
-    assert (run.reserved_usd, day.reserved_usd, ledger.calls) == (0.0, 0.0, 0)
+    assert (run.reserved_usd, day.reserved_usd, ledger.totals.calls) == (0.0, 0.0, 0)
     reservation = Reservation(1, 10, 0.25)
     assert ledger.try_reserve(reservation, now=0.0) is None
     assert (run.reserved_usd, day.reserved_usd) == (0.25, 0.25)
     ledger.settle(reservation, Spent(Usage(output_tokens=5), 0.125))
     ledger.charge(Spent(Usage(output_tokens=5), 0.25))
-    assert (run.spent_usd, day.spent_usd, ledger.usd) == (0.375, 0.375, 0.375)
+    assert (run.spent_usd, day.spent_usd, ledger.totals.usd) == (0.375, 0.375, 0.375)
     assert (run.reserved_usd, day.reserved_usd) == (0.0, 0.0)
     assert not ledger.exhausted
     ledger.charge(Spent(cost_usd=0.25))
@@ -206,7 +206,7 @@ def test_a_spend_limit_that_cannot_be_written_leaves_the_others_right() -> None:
     broken._file.execute("DROP TABLE spending")
     with pytest.raises(StoreError):
         ledger.try_reserve(reservation, now=0.0)
-    assert (first.reserved_usd, last.reserved_usd, ledger.calls) == (0.25, 0.25, 1)
+    assert (first.reserved_usd, last.reserved_usd, ledger.totals.calls) == (0.25, 0.25, 1)
     ledger.settle(reservation, Spent(cost_usd=0.125))
     assert [(one.reserved_usd, one.spent_usd) for one in (first, last)] == [(0.0, 0.125)] * 2
 

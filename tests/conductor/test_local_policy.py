@@ -111,7 +111,7 @@ async def test_tokens_are_counted_and_cost_nothing(make_checkpoint: Make) -> Non
     folder = make_checkpoint()
     ledger = Ledger(Budget())
     completion = await open_policy(folder).complete(PROMPT, Sampling(max_tokens=7), PlanCalls(ledger))
-    assert ledger.tokens == completion.spent.usage.tokens
+    assert ledger.totals.tokens == completion.spent.usage.tokens
     prompt = Checkpoint.read(folder).tokenizer().encode(PROMPT[0].content).ids
     assert completion.spent.usage.input_tokens == len(prompt) + 1  # <s>
     assert completion.spent.usage.output_tokens == 7

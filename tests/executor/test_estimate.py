@@ -2,11 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from chat_worker import chat_worker
+from chat_worker import ChatClient, chat_worker
 from podium.executor import Execution
 from podium.executor.estimate import Range, estimate_plan
 from podium.types import AnswerOptions, Budget, Limits, Price, Profile, Question
-from podium.workers.chat.client import ChatClient
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 from podium.workflow import Access, Step, Workflow

@@ -119,11 +119,11 @@ def test_spans_never_add_up_to_more_than_the_budget(make_context, plan, turns, b
         question_context = make_context(workers, budget=budget, settings=ALL_STEPS)
         execution = Execution(question_context, plan)
         await execution.run()
-        assert sum(span.usage.tokens for span in execution.spans) == question_context.ledger.tokens
+        assert sum(span.usage.tokens for span in execution.spans) == question_context.ledger.totals.tokens
         assert sum(span.spent.cost_usd for span in execution.spans) == pytest.approx(
-            question_context.ledger.usd
+            question_context.ledger.totals.usd
         )
-        assert sum(span.called for span in execution.spans) == question_context.ledger.calls
+        assert sum(span.called for span in execution.spans) == question_context.ledger.totals.calls
         return execution
 
     spans = asyncio.run(run()).spans

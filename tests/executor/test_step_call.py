@@ -52,7 +52,7 @@ async def test_retries_are_limited_and_do_not_count_as_calls(make_context):
     assert await call_with_fallbacks(question_context, worker, REQUEST, attempts) == FailedCall(
         "a: Status 503.", refused=False
     )
-    assert (len(attempts), len(worker.requests), question_context.ledger.calls) == (3, 3, 1)
+    assert (len(attempts), len(worker.requests), question_context.ledger.totals.calls) == (3, 3, 1)
     again = await call_with_fallbacks(question_context, worker, REQUEST, AttemptLog())
     assert again == FailedCall("The budget of 1 calls is used up.", refused=True)
     assert len(worker.requests) == 3
@@ -63,7 +63,7 @@ async def test_cost_of_a_failed_call_is_booked(make_context):
     question_context, attempts = make_context([worker]), AttemptLog()
     await call_with_fallbacks(question_context, worker, REQUEST, attempts)
     assert [attempt.spent.cost_usd for attempt in attempts] == [0.5]
-    assert question_context.ledger.usd == 0.5
+    assert question_context.ledger.totals.usd == 0.5
 
 
 async def test_retry_after_is_obeyed(make_context):
@@ -127,7 +127,7 @@ async def test_fallback_costs_its_own_price_and_counts_as_the_same_call(make_con
     assert isinstance(answered, WorkerAnswer)
     assert answered.worker == "b"
     assert answered.spent.cost_usd == dear.price.cost(answered.reply.usage) > 0
-    assert question_context.ledger.usd == answered.spent.cost_usd
+    assert question_context.ledger.totals.usd == answered.spent.cost_usd
     assert [attempt.worker for attempt in attempts] == ["a", "b"]
 
 
@@ -249,10 +249,10 @@ async def test_a_slow_call_is_made_a_second_time_and_the_first_reply_counts(make
     assert [(a.hedge, a.error_kind) for a in attempts] == [(True, None), (False, "cancelled")]
     assert question_context.dispatcher.channels[0].hedges == 1
     assert question_context.dispatcher.channels[0].rate_limiter.in_flight == 0
-    assert question_context.ledger.tokens == 21 * answered.reply.usage.tokens
+    assert question_context.ledger.totals.tokens == 21 * answered.reply.usage.tokens
     assert (
         question_context.ledger.try_reserve(
-            Reservation(1, 1_000_000 - question_context.ledger.tokens, 0.0), 0.0
+            Reservation(1, 1_000_000 - question_context.ledger.totals.tokens, 0.0), 0.0
         )
         is None
     )
@@ -276,13 +276,13 @@ async def test_call_pays_both_hedged_requests_if_both_are_answered(make_context)
     question_context = make_context([worker])
     for _ in range(20):
         await call_with_fallbacks(question_context, worker, REQUEST, AttemptLog())
-    spent, attempts = question_context.ledger.usd, AttemptLog()
+    spent, attempts = question_context.ledger.totals.usd, AttemptLog()
     worker.slow, worker.gate = 2, asyncio.Event()
     answered = await call_with_fallbacks(question_context, worker, REQUEST, attempts)
     assert isinstance(answered, WorkerAnswer)
     assert len(attempts) == 2
     assert sum(attempt.spent.cost_usd for attempt in attempts) == answered.spent.cost_usd == 1.0
-    assert question_context.ledger.usd - spent == 2.0
+    assert question_context.ledger.totals.usd - spent == 2.0
 
 
 class Leaving(Uneven):
@@ -346,7 +346,7 @@ async def test_an_answer_that_was_cut_goes_to_the_fallback_and_both_are_paid_for
         ("a", "length", 1.0),
         ("b", None, 0.0),
     ]
-    assert question_context.ledger.usd == 1.0
+    assert question_context.ledger.totals.usd == 1.0
 
 
 async def test_cached_truncated_answer_and_its_fallback_report_equal_costs(make_context, tmp_path):
@@ -362,7 +362,7 @@ async def test_cached_truncated_answer_and_its_fallback_report_equal_costs(make_
             paid = answered.spent.cost_usd + sum(attempt.spent.cost_usd for attempt in attempts)
             assert paid + answered.spent.saved_usd == pytest.approx(1.01)
             saved.append(answered.spent.saved_usd)
-            calls.append(question_context.ledger.calls)
+            calls.append(question_context.ledger.totals.calls)
         assert saved == [0.0, pytest.approx(1.01)]
         assert calls == [1, 0]
 
@@ -375,7 +375,7 @@ async def test_after_a_cut_answer_from_the_cache_the_fallback_counts_as_a_call(m
             question_context = make_context([cut, b], dispatcher=Dispatcher(cache=cache))
             answered = await call_with_fallbacks(question_context, cut, REQUEST, AttemptLog())
             assert isinstance(answered, WorkerAnswer)
-            assert (answered.worker, question_context.ledger.calls) == ("b", calls)
+            assert (answered.worker, question_context.ledger.totals.calls) == ("b", calls)
 
 
 async def test_truncated_answer_is_kept_if_no_fallback_gives_a_complete_answer(make_context):
@@ -387,7 +387,7 @@ async def test_truncated_answer_is_kept_if_no_fallback_gives_a_complete_answer(m
         assert isinstance(answered, WorkerAnswer)
         assert (answered.worker, answered.reply.text) == ("a", "The answer is")
         assert answered.spent.cost_usd + sum(attempt.spent.cost_usd for attempt in attempts) == spent
-        assert question_context.ledger.usd == spent
+        assert question_context.ledger.totals.usd == spent
 
 
 async def test_a_cut_answer_stays_without_a_fallback_or_where_short_is_wanted(make_context):

@@ -12,9 +12,8 @@ from typing import Any
 
 from aiohttp import web
 
-from chat_worker import chat_worker
+from chat_worker import ChatClient, chat_worker
 from podium.types import Limits, Price, Profile
-from podium.workers.chat.client import ChatClient
 from podium.workers.openai import OpenAIWorker
 
 

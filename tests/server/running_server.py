@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import uvicorn
 
-from chat_worker import chat_worker
+from chat_worker import ChatClient, chat_worker
 from podium.calls import Dispatcher
 from podium.conductor.settings import ConductorSettings
 from podium.server.app import create_app
@@ -28,7 +28,6 @@ from podium.team import team as team_module
 from podium.team.settings import PlanSettings, ServeSettings, TeamBudget, TeamSettings
 from podium.team.team_file import TeamFile, open_pool
 from podium.types import Budget, Limits, Price, Profile
-from podium.workers.chat.client import ChatClient
 from podium.workers.openai import OpenAIWorker
 from podium.workers.pool import Pool
 from podium.workers.spend_limit import SpendLimit

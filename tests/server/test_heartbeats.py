@@ -16,10 +16,9 @@ import pytest
 from chat_model import ChatModel, Say, chat_model
 from running_server import Serve
 
-from chat_worker import chat_worker
+from chat_worker import ChatClient, chat_worker
 from podium.server import streaming
 from podium.types import Limits, Profile
-from podium.workers.chat.client import ChatClient
 from podium.workers.pool import Pool
 
 ASKED: list[Any] = [{"role": "user", "content": "What is 6 x 7?"}]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from chat_worker import chat_worker
+from chat_worker import ChatClient, chat_worker
 from podium.calls import Dispatcher
 from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.errors import APIError
@@ -11,7 +11,6 @@ from podium.team.settings import PlanSettings, TeamSettings
 from podium.team.team import Team
 from podium.types import Price, Profile
 from podium.workers import Pool, ScriptedWorker, VoteWorker
-from podium.workers.chat.client import ChatClient
 from podium.workflow import PlanError
 from podium_testing import FaultServer
 

@@ -13,12 +13,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from chat_worker import chat_worker
+from chat_worker import ChatClient, chat_worker
 from podium.errors import WorkerError
 from podium.trace import Reply
 from podium.types import Limits, Message, Profile
 from podium.workers.base import Request
-from podium.workers.chat.client import ChatClient
 
 KEY = "sk-hush-hush-0123456789"
 MESSAGES = (Message(role="user", content="What is 2 + 2?"),)

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 from chat_endpoint import KEY, Endpoint, started
 
-from podium.workers.chat.client import ChatClient
+from chat_worker import ChatClient
 
 
 @pytest.fixture

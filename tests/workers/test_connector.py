@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import aiohttp
 from chat_endpoint import ask
 
-from podium.workers.chat.client import ChatClient
+from chat_worker import ChatClient
 from podium.workers.connections import Connections
 from podium.workers.connector import OPENING
 from podium_testing import FaultServer

@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 from chat_endpoint import KEY, MESSAGES, Endpoint
 
-from chat_worker import chat_worker
+from chat_worker import ChatClient, chat_worker
 from podium.errors import ConfigError
 from podium.types import Limits, Profile
 from podium.workers import Pool, Request, load_pool
-from podium.workers.chat.client import ChatClient
 from podium.workers.connections import Connections
 
 FILE = """
@@ -50,7 +49,7 @@ async def test_a_worker_puts_its_system_prompt_first_and_keeps_to_its_limits(end
         "top_k": 1,
     }
     assert "seed" not in body
-    shown = [worker, vars(worker), worker._client, vars(worker._client), vars(worker._client.endpoint)]
+    shown = [worker, vars(worker), vars(worker._endpoint)]
     assert KEY not in "".join(map(repr, shown))
 
 

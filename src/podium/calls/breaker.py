@@ -39,54 +39,40 @@ class Cooldown:
 class Breaker:
     """Opens when a worker is down. It belongs to one event loop.
 
-    It opens in three cases:
-
-    - `limits.failures_to_open` calls have failed in a row.
-    - A call timed out, and no call has succeeded since that call began.
-    - All calls have failed for as long as `limits.timeout`.
-
-    So a worker that is down costs one timeout at most. The breaker stays closed if the worker answers other calls
-    meanwhile.
+    It opens in three cases: `limits.failures_to_open` calls have failed in a row; a call timed out, and no call has
+    succeeded since that call began; all calls have failed for as long as `limits.timeout`. So a worker that is down
+    costs one timeout at most. The breaker stays closed if the worker answers other calls meanwhile.
 
     Args:
-        name: the name of the worker, for messages.
         limits: the limits of the worker.
         on_change: called with the cooldown when the breaker opens and when a probe has failed, and with None when the
             breaker closes.
     """
 
     def __init__(
-        self,
-        name: str,
-        limits: Limits,
-        on_change: Callable[[Cooldown | None], None] = lambda cooldown: None,
+        self, limits: Limits, on_change: Callable[[Cooldown | None], None] = lambda cooldown: None
     ) -> None:
-        self._name = name
         self._limits = limits
         self._on_change = on_change
         self._failures = 0
         self._failing_since = 0.0
         """The time since which all calls have failed."""
         self._succeeded_at = float("-inf")
-        self._cooldown: Cooldown | None = None
+        self.cooldown: Cooldown | None = None
+        """Why the breaker is open. None while it is closed."""
         self._probing = False
         self._changed = asyncio.Event()
 
     @property
     def state(self) -> State:
         """The present state. The module's docstring explains the states."""
-        if self._cooldown is None:
+        if self.cooldown is None:
             return "closed"
         return "half-open" if self._probing else "open"
 
-    @property
-    def cooldown(self) -> Cooldown | None:
-        """Why the breaker is open. None while it is closed."""
-        return self._cooldown
-
     def open_from(self, cooldown: Cooldown) -> None:
         """Begin in a cooldown that another process has noted."""
-        self._cooldown, self._failures = cooldown, cooldown.failures
+        self.cooldown, self._failures = cooldown, cooldown.failures
 
     async def acquire(self, *, wait: bool) -> bool:
         """Return when the call may be sent, which is at once while the breaker is closed. Returns whether this call is
@@ -99,18 +85,18 @@ class Breaker:
         Raises:
             WorkerError: the worker is in cooldown (kind "open"), and `wait` is False or the wait is or was too long.
         """
-        if self._cooldown is None:
+        if self.cooldown is None:
             return False
         clock = asyncio.get_running_loop().time
         give_up = clock() + 2 * self._limits.probe_after
-        while self._cooldown is not None:
+        while self.cooldown is not None:
             now = clock()
-            if not self._probing and now >= self._cooldown.probe_at:
+            if not self._probing and now >= self.cooldown.probe_at:
                 self._probing = True
                 return True
-            if not wait or now >= give_up or (not self._probing and self._cooldown.probe_at > give_up):
+            if not wait or now >= give_up or (not self._probing and self.cooldown.probe_at > give_up):
                 raise self._refusal(now)
-            until = give_up if self._probing else self._cooldown.probe_at
+            until = give_up if self._probing else self.cooldown.probe_at
             self._changed.clear()
             try:
                 async with asyncio.timeout_at(until):
@@ -123,8 +109,8 @@ class Breaker:
         """Close the breaker, since a call was answered."""
         self._failures = 0
         self._succeeded_at = asyncio.get_running_loop().time()
-        if self._cooldown is not None:
-            self._cooldown, self._probing = None, False
+        if self.cooldown is not None:
+            self.cooldown, self._probing = None, False
             self._changed.set()
             self._on_change(None)
 
@@ -135,7 +121,7 @@ class Breaker:
         failing_since = max(began, self._succeeded_at)
         self._failing_since = min(self._failing_since, failing_since) if self._failures else failing_since
         self._failures += 1
-        if self._cooldown is None:
+        if self.cooldown is None:
             timed_out = error.kind == "timeout" and self._succeeded_at < began
             if (
                 not timed_out
@@ -162,14 +148,14 @@ class Breaker:
         """Begin a cooldown of this many seconds from now, or extend the present cooldown. It never becomes shorter."""
         now = asyncio.get_running_loop().time()
         since, probe_at = now, now + seconds
-        if self._cooldown is not None:
-            since, probe_at = self._cooldown.since, max(probe_at, self._cooldown.probe_at)
-        self._cooldown = Cooldown(since, probe_at, self._failures, str(error))
+        if self.cooldown is not None:
+            since, probe_at = self.cooldown.since, max(probe_at, self.cooldown.probe_at)
+        self.cooldown = Cooldown(since, probe_at, self._failures, str(error))
         self.release(probe=probe)
-        self._on_change(self._cooldown)
+        self._on_change(self.cooldown)
 
     def _refusal(self, now: float) -> WorkerError:
-        cooldown = self._cooldown
+        cooldown = self.cooldown
         assert cooldown is not None
         wait = max(0.0, cooldown.probe_at - now)
         when = "is being tried again just now" if self._probing else f"is tried again in {wait:.0f} s"

@@ -77,23 +77,17 @@ def _forget_old(times: deque[float], now: float) -> None:
 
 
 class WorkerChannel:
-    """The channel to one worker, which all its calls on one event loop share.
-
-    Args:
-        worker: the worker that the channel calls.
-        on_change: see `Breaker`.
-        model_host: see `RateLimiter`.
-    """
+    """The channel to one worker, which all its calls on one event loop share."""
 
     def __init__(
         self,
         worker: Worker,
-        on_change: Callable[[Cooldown | None], None] = lambda cooldown: None,
+        on_change: Callable[[Cooldown | None], None] = lambda _: None,
         model_host: ModelHost | None = None,
     ) -> None:
         self.worker = worker
         self.rate_limiter = RateLimiter(worker.limits, model_host, model_key(worker))
-        self.breaker = Breaker(worker.profile.name, worker.limits, on_change)
+        self.breaker = Breaker(worker.limits, on_change)
         self.retry_budget = RetryBudget(worker.limits.retry_share)
         self.input_bound = InputTokenBound(worker)
         self.attempts = 0
@@ -185,13 +179,12 @@ class Dispatcher:
 
     def with_spend_limits(self, *spend_limits: SpendLimit) -> Self:
         """This dispatcher, with the same channels and cache, for questions that are charged to these limits too."""
-        charged = copy(self)
-        charged.spend_limits = (*self.spend_limits, *spend_limits)
-        return charged
+        other = copy(self)
+        other.spend_limits = (*self.spend_limits, *spend_limits)
+        return other
 
     def with_cache(self, cache: ResponseCache | None) -> Self:
-        """This dispatcher with the same channels and limits, and with another cache. With None, no cache answers
-        calls."""
+        """This dispatcher with the same channels and limits, and with another cache or none."""
         other = copy(self)
         other.cache = cache
         return other

@@ -46,12 +46,15 @@ class Reservation:
 
 
 @dataclass(slots=True)
-class _Totals:
+class LedgerTotals:
     """What all parts of a ledger have counted and reserved."""
 
     calls: int = 0
+    """Calls, made or in flight."""
     tokens: int = 0
+    """Tokens that settled calls took."""
     usd: float = 0.0
+    """Dollars that settled calls took."""
     reserved_tokens: int = 0
     in_flight: int = 0
     settled: asyncio.Event = field(default_factory=asyncio.Event)
@@ -83,26 +86,11 @@ class Ledger:
         own = () if self._own_limit is None else (self._own_limit,)
         self.spend_limits = (*own, *spend_limits)
         """All limits that a call is charged to. The question's own limit comes first."""
-        self._totals = _Totals()
+        self.totals = LedgerTotals()
 
     def sub_ledger(self) -> SubLedger:
         """A ledger of the same account that also says what is spent through it."""
         return SubLedger(self)
-
-    @property
-    def calls(self) -> int:
-        """Calls of the whole account, made or in flight."""
-        return self._totals.calls
-
-    @property
-    def tokens(self) -> int:
-        """Tokens of the whole account that settled calls took."""
-        return self._totals.tokens
-
-    @property
-    def usd(self) -> float:
-        """Dollars of the whole account that settled calls took."""
-        return self._totals.usd
 
     async def reserve(self, reservation: Reservation, *, final: bool = True) -> str | None:
         """Reserve what a call may take. If there is no room, wait while calls in flight may still make room.
@@ -118,7 +106,7 @@ class Ledger:
             if spend_limit is not None and spend_limit.may_fit_later(reservation.usd):
                 await spend_limit.wait_until_settled()
             elif sentence is not None and spend_limit is None and self._may_fit_later(reservation, clock()):
-                await self._totals.settled.wait()
+                await self.totals.settled.wait()
             else:
                 if final and spend_limit is not None:
                     spend_limit.refusal = sentence
@@ -151,14 +139,14 @@ class Ledger:
         if sentence is None:
             sentence, spend_limit = self._reserve_usd(reservation)
         if sentence is None:
-            totals = self._totals
+            totals = self.totals
             totals.calls += reservation.calls
             totals.reserved_tokens += reservation.tokens
             totals.in_flight += 1
         return sentence, spend_limit
 
     def _count_refusal(self, reservation: Reservation, now: float) -> str | None:
-        budget, totals = self.budget, self._totals
+        budget, totals = self.budget, self.totals
         if self.deadline is not None and now >= self.deadline:
             return self.time_is_up
         if budget.calls is not None and totals.calls + reservation.calls > budget.calls:
@@ -174,7 +162,7 @@ class Ledger:
 
     def _may_fit_later(self, reservation: Reservation, now: float) -> bool:
         """Whether the budget could allow the call once the calls in flight are settled."""
-        budget, totals = self.budget, self._totals
+        budget, totals = self.budget, self.totals
         return (
             totals.in_flight > 0
             and (self.deadline is None or now < self.deadline)
@@ -201,7 +189,7 @@ class Ledger:
         Args:
             usd: whether its dollars are charged. Pass False if the worker that was called has charged them.
         """
-        totals = self._totals
+        totals = self.totals
         totals.in_flight -= 1
         totals.reserved_tokens -= reservation.tokens
         totals.settled.set()
@@ -221,8 +209,8 @@ class Ledger:
             self._own_limit.settle(0.0, spent.cost_usd)
 
     def _count(self, spent: Spent) -> None:
-        self._totals.tokens += spent.usage.tokens
-        self._totals.usd += spent.cost_usd
+        self.totals.tokens += spent.usage.tokens
+        self.totals.usd += spent.cost_usd
 
     def observe(self, spent: Spent) -> None:
         """Take note of a reply from the response cache, which takes nothing of the budget. Only a `SubLedger` keeps
@@ -252,7 +240,7 @@ class Ledger:
     @property
     def exhausted(self) -> bool:
         """Whether no further call can be made, however little it takes."""
-        budget, totals = self.budget, self._totals
+        budget, totals = self.budget, self.totals
         return (
             (budget.calls is not None and totals.calls >= budget.calls)
             or (budget.tokens is not None and totals.tokens >= budget.tokens)
@@ -270,7 +258,7 @@ class SubLedger(Ledger):
 
     def __init__(self, whole: Ledger) -> None:
         self.budget, self.deadline, self.spend_limits = whole.budget, whole.deadline, whole.spend_limits
-        self._own_limit, self._totals = whole._own_limit, whole._totals
+        self._own_limit, self.totals = whole._own_limit, whole.totals
         self._whole = whole
         self.spent = Spent()
         """What was counted through this part and its parts, including cached replies."""

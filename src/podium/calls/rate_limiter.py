@@ -32,10 +32,6 @@ class SlidingWindow:
     """A sliding window: in no stretch of `seconds` does it admit more than `limit`.
 
     An amount larger than the limit is admitted when the window is empty, because a call cannot be split.
-
-    Args:
-        limit: the largest sum of the amounts in the window.
-        seconds: the length of the window.
     """
 
     def __init__(self, limit: float, seconds: float) -> None:
@@ -112,7 +108,6 @@ class RateLimiter:
     def __init__(self, limits: Limits, model_host: ModelHost | None = None, model: str = "") -> None:
         self._model_host = model_host
         self._model = model
-        self._grant_next = self.grant if model_host is None else self._grant_on_model_host
         if model_host is not None:
             model_host.add(model, self)
         self._free = limits.concurrency
@@ -200,11 +195,11 @@ class RateLimiter:
             waiter.turn.set_result(self._permit(waiter.tokens, now))
             self._end_turn()
 
-    def _grant_on_model_host(self) -> None:
-        """Grant waiting calls of this worker and of the machine's other models."""
-        assert self._model_host is not None
+    def _grant_next(self) -> None:
+        """Grant waiting calls of this worker, and of the other models of its machine."""
         self.grant()
-        self._model_host.grant_waiting()
+        if self._model_host is not None:
+            self._model_host.grant_waiting()
 
     def _next_waiter(self) -> _Waiter | None:
         """The call whose turn it is. None if no call waits."""
@@ -252,10 +247,7 @@ class ModelHost:
 
     Calls that need a loaded model go first, whichever question makes them. Another model is loaded, for the call that
     waits longest, once a loaded model has no calls left or its turn is over. The machine's server loads the model when
-    it gets a call. Nothing here does.
-
-    Args:
-        loaded_at_once: how many models the machine's memory holds.
+    it gets a call. Nothing here does. Its memory holds `loaded_at_once` models.
     """
 
     def __init__(self, loaded_at_once: int) -> None:
@@ -281,7 +273,7 @@ class ModelHost:
             if model != self._yielding():
                 return True
         elif len(self._loaded) < self._loaded_at_once:
-            self._load(model)
+            self._loaded[model] = asyncio.get_running_loop().time()
             return True
         self._swap_later()
         return False
@@ -315,9 +307,6 @@ class ModelHost:
         waited_s = asyncio.get_running_loop().time() - max(since, following[0])
         return model if waited_s > LONGEST_TURN_S else None
 
-    def _load(self, model: str) -> None:
-        self._loaded[model] = asyncio.get_running_loop().time()
-
     def _grant(self, model: str) -> None:
         for queue in self._queues[model]:
             queue.grant()
@@ -337,7 +326,7 @@ class ModelHost:
                 if idle is None:
                     return
                 del self._loaded[idle]
-            self._load(following[1])
+            self._loaded[following[1]] = asyncio.get_running_loop().time()
             self._grant(following[1])
 
     def _is_idle(self, model: str) -> bool:

@@ -108,13 +108,13 @@ class UnreadyWorker(Worker):
 
 
 def _build_openai(spec: OpenAISpec, context: BuildContext) -> Worker:
-    from podium.workers.chat.client import ChatClient  # noqa: PLC0415
+    from podium.workers.chat.endpoint import Endpoint  # noqa: PLC0415
     from podium.workers.openai import OpenAIWorker  # noqa: PLC0415
 
-    client = ChatClient(
+    endpoint = Endpoint(
         spec.base_url,
         None if spec.api_key_env is None else read_key(spec.api_key_env),
-        connections=context.connections,
+        context.connections,
         key_header=spec.key_header,
         query=spec.query,
         headers=spec.headers,
@@ -122,9 +122,8 @@ def _build_openai(spec: OpenAISpec, context: BuildContext) -> Worker:
             name: read_key(variable, where=("headers_env", name))
             for name, variable in spec.headers_env.items()
         },
-        max_tokens_key=spec.max_tokens_key,
     )
-    return OpenAIWorker(spec, client, spec.model)
+    return OpenAIWorker(spec, endpoint, spec.model, spec.max_tokens_key)
 
 
 def _build_gguf(spec: GgufSpec, context: BuildContext) -> Worker:

@@ -30,11 +30,7 @@ class Connections:
 
     async def session(self) -> aiohttp.ClientSession:
         """The session of the running event loop. The first call opens it."""
-        session = await self._sessions.get()
-        if session.closed:
-            await self._sessions.close()
-            session = await self._sessions.get()
-        return session
+        return await self._sessions.get()
 
     async def close(self) -> None:
         """Close the running loop's session. Calling this twice is fine. A later call opens a new session."""

@@ -8,45 +8,43 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
 from podium.errors import ConfigError
 from podium.trace import Reply
-from podium.workers.base import Request, Worker
-from podium.workers.chat.client import ChatClient
+from podium.workers.base import Request
+from podium.workers.chat.endpoint import Endpoint
 from podium.workers.connections import Connections
 from podium.workers.gguf_servers import HUB, GgufServer, GgufServers, check_sha256
 from podium.workers.openai import OpenAIWorker
 from podium.workers.spec import GgufSpec
 from podium.workers.traits import LOCAL_MODEL
 
+_NOT_STARTED = "http://127.0.0.1/v1"
+"""The address until the server is started."""
 
-class GgufWorker(Worker):
+
+class GgufWorker(OpenAIWorker):
     """A model that a child process of Podium serves."""
 
     traits = replace(LOCAL_MODEL, takes_extra=True)
 
     def __init__(self, spec: GgufSpec, server: GgufServer, connections: Connections) -> None:
-        self.profile, self.limits, self.fallback = spec.to_profile(), spec.limits, spec.fallback
-        self._spec = spec
+        super().__init__(spec, Endpoint(_NOT_STARTED, None, connections), Path(spec.file).stem)
+        self._file = spec.file
         self._server = server
-        self._connections = connections
-        self._endpoint: tuple[str, OpenAIWorker] | None = None
+        self._leave = partial(server.leave, spec)
         self._closed = False
         # A file without a checksum is identified by its name, size and date.
         file = None if spec.file.startswith(HUB) or spec.sha256 else Path(spec.file).stat()
         self.identity = {
+            **(self.identity or {}),
             "kind": "gguf",
-            "model": Path(spec.file).stem,
             "file": spec.sha256 or spec.file,
             "made": None if file is None else [file.st_size, file.st_mtime_ns],
             "context": spec.context_tokens,
-            "system": spec.system,
-            "temperature": spec.temperature,
-            "max_tokens": self.limits.max_tokens,
-            "seed": spec.send_seed,
-            "extra": spec.extra,
         }
 
     async def answer(self, request: Request) -> Reply:
@@ -58,27 +56,19 @@ class GgufWorker(Worker):
         self._server.calls += 1
         try:
             address = await asyncio.to_thread(self._server.address)
-            reply = await self._worker_at(address).answer(request)
+            if self._endpoint.base_url != f"{address}/v1":  # A new server process has a new address.
+                self.call_at(Endpoint(f"{address}/v1", None, self._endpoint.connections))
+            reply = await super().answer(request)
         finally:
             self._server.calls -= 1
-        return replace(reply, model=self._spec.file)
+        return replace(reply, model=self._file)
 
     async def close(self) -> None:
         """Close the connections. When the last worker of the file is closed, the file's process ends."""
-        if self._endpoint is not None:
-            await self._endpoint[1].close()
-            self._endpoint = None
+        await super().close()
         if not self._closed:
             self._closed = True
-            await asyncio.to_thread(self._server.leave, self._spec)
-
-    def _worker_at(self, address: str) -> OpenAIWorker:
-        """The worker that asks the server at this address. A new server process has a new address."""
-        if self._endpoint is None or self._endpoint[0] != address:
-            client = ChatClient(f"{address}/v1", None, connections=self._connections)
-            worker = OpenAIWorker(self._spec, client, Path(self._spec.file).stem)
-            self._endpoint = address, worker
-        return self._endpoint[1]
+            await asyncio.to_thread(self._leave)
 
 
 def build_gguf(spec: GgufSpec, folder: Path, servers: GgufServers, connections: Connections) -> GgufWorker:

@@ -30,41 +30,32 @@ _PROGRAM = str(Path(__file__).with_name("gguf_server.py"))
 """The path of the program. It runs as a file, since running it as a module would load all of `podium.workers`."""
 
 
+@dataclass(eq=False)
 class GgufServer:
-    """The server of one file, for all workers that name it in one pool.
+    """The server of one file, for all workers that name it in one pool."""
 
-    Args:
-        file: the file. None if it must be downloaded first.
-        loaded_at_once: how many models the machine's memory holds.
-        neighbours: all servers that share this memory, including this one.
-        starting: a lock that the one starting server among them holds.
-    """
-
-    def __init__(
-        self, file: Path | None, loaded_at_once: int, neighbours: list[GgufServer], starting: Lock
-    ) -> None:
-        self.calls = 0
-        """Calls in flight, which the workers count."""
-        self._file = file
-        self._loaded_at_once = loaded_at_once
-        self._neighbours = neighbours
-        self._starting = starting
-        self._specs: list[GgufSpec] = []
-        """The specs of the workers that use this server."""
-        self._reading = Lock()
-        """A lock for the thread that reads from the child."""
-        self._child: ChildProcess | None = None
-        self._address = ""
-        """The address of the child. It is empty until the child answers there."""
-
-    def join(self, spec: GgufSpec) -> None:
-        """Add a worker that will use the server. Its needs count from the server's next start."""
-        self._specs.append(spec)
+    _file: Path | None
+    """The file. None until it is downloaded."""
+    _loaded_at_once: int
+    """How many models the machine's memory holds."""
+    _neighbours: list[GgufServer]
+    """All servers that share this memory, including this one."""
+    _starting: Lock
+    """A lock that the one starting server among them holds."""
+    calls: int = 0
+    """Calls in flight, which the workers count."""
+    specs: list[GgufSpec] = field(default_factory=list)
+    """The specs of the workers that use this server. Their needs count from the server's next start."""
+    _reading: Lock = field(default_factory=Lock)
+    """A lock for the thread that reads from the child."""
+    _child: ChildProcess | None = None
+    _address: str = ""
+    """The address of the child. It is empty until the child answers there."""
 
     def leave(self, spec: GgufSpec) -> None:
         """Remove a worker that is closed. If it was the last, the process ends."""
-        self._specs.remove(spec)
-        if not self._specs:
+        self.specs.remove(spec)
+        if not self.specs:
             self._end()
 
     def address(self) -> str:
@@ -102,7 +93,7 @@ class GgufServer:
         self._neighbours.append(self)
 
     def _start(self) -> str:
-        specs = tuple(self._specs)
+        specs = tuple(self.specs)
         if not specs:
             raise WorkerError(f"{self._file} is no longer served; its workers are closed.", kind="unready")
         if self._file is None:
@@ -115,8 +106,10 @@ class GgufServer:
         }
         self._address = ""
         with self._reading:
-            child = self._child = ChildProcess((_PROGRAM, json.dumps(settings)), environment=_environment())
-            if not self._specs:
+            devices = {name: value for name, value in os.environ.items() if name.startswith(_DEVICES)}
+            environment = kept_environment(os.environ) | devices
+            child = self._child = ChildProcess((_PROGRAM, json.dumps(settings)), environment=environment)
+            if not self.specs:
                 child.stop()  # The last worker was closed during the download.
             try:
                 self._address = address = child.read_line(_START_S).decode()
@@ -146,13 +139,8 @@ class GgufServers:
                 machine = self._machines.setdefault(spec.limits.host, machine)
             server = self._servers[name] = GgufServer(file, spec.limits.loaded_at_once, *machine)
             machine[0].append(server)
-        server.join(spec)
+        server.specs.append(spec)
         return server
-
-
-def _environment() -> dict[str, str]:
-    devices = {name: value for name, value in os.environ.items() if name.startswith(_DEVICES)}
-    return kept_environment(os.environ) | devices
 
 
 def _download(specs: Sequence[GgufSpec]) -> Path:

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from chat_worker import chat_worker
+from chat_worker import ChatClient, chat_worker
 from podium.errors import WorkerError
 from podium.trace import Reply
 from podium.types import AnswerOptions, Limits, Message, Profile
 from podium.workers.base import Request
-from podium.workers.chat.client import ChatClient
 from podium.workers.openai import OpenAIWorker
 from podium_testing import Fault, FaultServer, RefusedParameters, Rule, Status, StrictTemplate, Verbatim
 

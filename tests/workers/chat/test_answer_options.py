@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 
-from chat_worker import chat_worker
+from chat_worker import ChatClient, chat_worker
 from podium.types import AnswerOptions, Limits, Message, Profile, ToolCall
 from podium.workers.base import Request
-from podium.workers.chat.client import ChatClient
 from podium.workers.chat.request_body import short_id
 from podium.workers.chat.response_reader import StreamScrubber
 from podium.workers.openai import OpenAIWorker

@@ -7,9 +7,10 @@ import pytest
 from chat_endpoint import GOOD, KEY, Endpoint, ask, started
 from pydantic import ValidationError
 
+from chat_worker import ChatClient, chat_worker
 from podium.errors import ConfigError
-from podium.types import Limits, Usage
-from podium.workers.chat.client import ChatClient, MaxTokensKey
+from podium.types import Limits, Profile, Usage
+from podium.workers.chat.request_body import MaxTokensKey
 from podium.workers.connections import Connections
 
 PLAIN = {"model": "m", "messages": [{"role": "user", "content": "What is 2 + 2?"}]}
@@ -83,7 +84,8 @@ async def test_azure_takes_the_bare_key_and_a_version(endpoint: Endpoint) -> Non
 async def test_openai_gets_max_completion_tokens_by_default(
     url: str, told: MaxTokensKey | None, sent: str
 ) -> None:
-    assert ChatClient(url, max_tokens_key=told)._max_tokens_key == sent
+    worker = chat_worker(Profile(name="w"), ChatClient(url, max_tokens_key=told))
+    assert worker._max_tokens_key == sent
 
 
 async def test_a_reply_has_finish_reason_model_cached_and_reasoning_tokens(

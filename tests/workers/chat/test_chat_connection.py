@@ -7,8 +7,8 @@ from base64 import b64encode
 import pytest
 from chat_endpoint import GOOD, KEY, Endpoint, ask, failure, wire
 
+from chat_worker import ChatClient
 from podium.errors import ConfigError
-from podium.workers.chat.client import ChatClient
 from podium_testing.port import self_signed
 
 

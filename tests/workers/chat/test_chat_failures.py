@@ -3,7 +3,7 @@
 import pytest
 from chat_endpoint import KEY, Endpoint, failure, wire
 
-from podium.workers.chat.client import ChatClient
+from chat_worker import ChatClient
 
 
 def refusal(message: str, **more: object) -> dict[str, object]:

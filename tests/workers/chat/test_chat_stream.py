@@ -6,9 +6,9 @@ import json
 import pytest
 from chat_endpoint import DONE, GOOD, KEY, USAGE, Endpoint, ask, delta, event, failure
 
+from chat_worker import ChatClient
 from podium.trace import Reply
 from podium.types import Usage
-from podium.workers.chat.client import ChatClient
 
 WHOLE = [event(chunk) for chunk in (delta("", role="assistant"), delta("The answer"), delta(" is 4."))]
 LINES = json.dumps(delta("The answer is 4."), indent=1).encode().splitlines()

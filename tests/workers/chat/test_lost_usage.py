@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from chat_endpoint import Endpoint, ask, event, failure, wire
 
+from chat_worker import ChatClient
 from podium.types import Price, Receipt, Usage
-from podium.workers.chat.client import ChatClient
 
 COUNTS = {"prompt_tokens": 100, "completion_tokens": 40}
 COUNTED = Usage(input_tokens=100, output_tokens=40)

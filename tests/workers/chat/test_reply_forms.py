@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from chat_endpoint import DONE, MESSAGES, USAGE, Endpoint, ask, delta, event, failure
 
+from chat_worker import ChatClient
 from podium.types import AnswerOptions, Message, ProviderState, ToolCall
-from podium.workers.chat.client import ChatClient
 from podium.workers.chat.reply_builder import read_finish
 from podium.workers.chat.request_body import short_id
 

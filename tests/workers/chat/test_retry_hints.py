@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from chat_endpoint import Endpoint, failure
 
-from podium.workers.chat.client import ChatClient
+from chat_worker import ChatClient
 from podium.workers.chat.retry_hints import retry_after
 
 NOW = datetime.now(UTC)

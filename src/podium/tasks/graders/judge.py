@@ -111,9 +111,9 @@ class Judge(GraderSettings):
                 partial(self._reply, context), self.worker.name, unsure_beats_wrong=self.tie > 0
             )
         except GraderError as error:
-            raise GraderError(str(error), cost_usd=context.ledger.usd) from None
+            raise GraderError(str(error), cost_usd=context.ledger.totals.usd) from None
         score = self.tie if verdict == "UNSURE" else float(verdict == "RIGHT")
-        return Grade(score, answer, context.ledger.usd)
+        return Grade(score, answer, context.ledger.totals.usd)
 
     async def _reply(self, context: CallContext, messages: Sequence[Message]) -> str:
         state = self._state

@@ -1,10 +1,7 @@
-"""The client for every endpoint that speaks OpenAI's /chat/completions, and for /embeddings.
+"""The parts of a call of an endpoint that speaks OpenAI's /chat/completions. `podium.workers.openai` makes the call.
 
-    client           one attempt at one chat          endpoint       address, headers, proxies
-    request_body     what is sent                     failures       every failure as a `WorkerError`
-    response_reader  the response, whole or streamed  reply_builder  answer, thoughts and tokens of a reply
-    tool_calls       its tool calls                   provider_state what the provider wants back
-    embeddings       vectors of texts
-
-One call is one attempt: retries, rates and concurrency are up to `podium.calls`. `client` loads the HTTP client.
+endpoint         address, headers, proxies        failures       every failure as a `WorkerError`
+request_body     what is sent                     adaptation     what an endpoint was found not to take
+response_reader  the response, whole or streamed  reply_builder  answer, thoughts and tokens of a reply
+tool_calls       its tool calls                   provider_state what the provider wants back
 """

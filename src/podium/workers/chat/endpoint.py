@@ -14,7 +14,8 @@ from urllib.request import getproxies, proxy_bypass
 from pydantic import SecretStr
 
 from podium.errors import ConfigError
-from podium.workers.redaction import Secrets, looks_secret, redact_url
+from podium.workers.connections import Connections
+from podium.workers.redaction import looks_secret, redact_url
 
 _WHERE = ("base_url",)
 """The key of a pool file to which the faults of an address belong."""
@@ -25,7 +26,7 @@ class Endpoint:
 
     Args:
         base_url: up to and without /chat/completions, as in "https://api.openai.com/v1".
-        secrets: the key and the secret headers are added to it.
+        connections: shared with other endpoints. The key and the secret headers are added to their secrets.
         key_header: sends the key. None or "Authorization": as "Bearer KEY"; else, as in "api-key", the bare key.
         query: added to the address, as in {"api-version": "2024-10-21"}.
         headers, secret_headers: sent as they are; the latter are shown nowhere.
@@ -39,7 +40,7 @@ class Endpoint:
         self,
         base_url: str,
         key: str | None,
-        secrets: Secrets,
+        connections: Connections,
         *,
         key_header: str | None = None,
         query: Mapping[str, str] | None = None,
@@ -47,6 +48,7 @@ class Endpoint:
         secret_headers: Mapping[str, str] | None = None,
     ) -> None:
         parts = _address(base_url)
+        self.connections = connections
         self.base_url = base_url.rstrip("/").removesuffix("/chat/completions").rstrip("/")
         self.host = parts.hostname or ""
         self.query = dict(query or {})
@@ -61,9 +63,9 @@ class Endpoint:
             )
         for value in [key, *(secret_headers or {}).values()]:
             if value:
-                secrets.add(value)
+                connections.secrets.add(value)
         if proxy:
-            secrets.add_address(proxy)
+            connections.secrets.add_address(proxy)
 
     @property
     def proxy(self) -> str | None:

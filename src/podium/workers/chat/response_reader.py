@@ -68,7 +68,7 @@ class ResponseReader:
         self.first_token_s: float | None = None
         """Seconds until the first text or reasoning of a stream."""
         self.request_sent = False
-        """Whether the request was sent; `ChatClient` says so."""
+        """Whether the request was sent; `OpenAIWorker` says so."""
         self.unread = b""
         """What came of a whole reply that was cut off or cannot be parsed."""
         self._failures = failures

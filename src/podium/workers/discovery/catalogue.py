@@ -39,9 +39,8 @@ async def read_catalogue(base_url: str, key: str | None, key_env: str | None) ->
         ConfigError: `base_url` is not an http or https address.
         WorkerError: no list of models came back.
     """
-    connections = Connections()
-    endpoint = Endpoint(base_url.rstrip("/").removesuffix("/models"), key, connections.secrets)
-    rows, failures = await fetch_models(endpoint, connections)
+    endpoint = Endpoint(base_url.rstrip("/").removesuffix("/models"), key, Connections())
+    rows, failures = await fetch_models(endpoint)
     try:
         found = {str(row["id"]): _found(row, endpoint, key_env) for row in rows}
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -51,30 +50,30 @@ async def read_catalogue(base_url: str, key: str | None, key_env: str | None) ->
     return FoundServer(endpoint.host, endpoint.base_url, models, left_out)
 
 
-async def fetch_models(endpoint: Endpoint, connections: Connections) -> tuple[list[Any], Failures]:
+async def fetch_models(endpoint: Endpoint) -> tuple[list[Any], Failures]:
     """The list at an endpoint's /models, and what makes messages about faults in it. The connections are closed.
 
     Raises:
         WorkerError: no list came back.
     """
-    failures = Failures(endpoint.base_url, connections.secrets)
+    failures = Failures(endpoint.base_url, endpoint.connections.secrets)
     try:
         async with asyncio.timeout(_TIMEOUT_S):
-            content = await _get(endpoint, connections, failures)
+            content = await _get(endpoint, failures)
     except TimeoutError:
         raise failures.error(f"no reply within {_TIMEOUT_S:g} s", "timeout", retryable=True) from None
     except (aiohttp.ClientError, OSError) as error:
         raise failures.transport(error) from None
     finally:
-        await connections.close()
+        await endpoint.connections.close()
     try:
         return list(json.loads(content)["data"]), failures
     except (ValueError, RecursionError, KeyError, TypeError):
         raise failures.malformed(content) from None
 
 
-async def _get(endpoint: Endpoint, connections: Connections, failures: Failures) -> bytes:
-    session = await connections.session()
+async def _get(endpoint: Endpoint, failures: Failures) -> bytes:
+    session = await endpoint.connections.session()
     async with session.get(
         f"{endpoint.base_url}/models",
         headers=endpoint.all_headers(),

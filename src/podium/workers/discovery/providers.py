@@ -86,16 +86,15 @@ async def list_models(key: FoundKey) -> FoundServer:
         the known models that the provider lists. The strongest model comes first. If there is none, `problem` says why.
     """
     provider = key.provider
-    connections = Connections()
     endpoint = Endpoint(
         provider.base_url,
         key.value.get_secret_value(),
-        connections.secrets,
+        Connections(),
         key_header=provider.key_header,
         headers=provider.headers,
     )
     try:
-        rows, _ = await fetch_models(endpoint, connections)
+        rows, _ = await fetch_models(endpoint)
     except WorkerError as error:
         return FoundServer(provider.name, provider.base_url, problem=str(error))
     names = {str(row.get("id", "")).removeprefix("models/") for row in rows if isinstance(row, dict)}

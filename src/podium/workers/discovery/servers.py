@@ -106,16 +106,15 @@ class _Server:
     """The lists of one server."""
 
     def __init__(self, connections: Connections, root: str) -> None:
-        self._connections = connections
         self._root = root
         # The endpoint is made as a worker's is, so a server that is found here can be reached by a worker too.
-        self._endpoint = Endpoint(f"{root}/v1", None, connections.secrets)
+        self._endpoint = Endpoint(f"{root}/v1", None, connections)
         self.statuses: dict[str, int] = {}
         """The status of each path's answer."""
 
     async def get(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """The JSON object at a path. It is empty if there is no object."""
-        session = await self._connections.session()
+        session = await self._endpoint.connections.session()
         try:
             async with session.request(
                 "GET" if body is None else "POST",
