@@ -13,7 +13,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from podium.errors import RefusalError, StoreError
-from podium.types import Budget, Price, Receipt, Spent
+from podium.types import Budget, Receipt, Spent
+from podium.workers.base import Worker
 from podium.workers.spend_limit import SpendLimit
 
 
@@ -28,21 +29,19 @@ class Reservation:
 
     @classmethod
     def most(
-        cls,
-        *,
-        input_tokens: int,
-        output_tokens: int,
-        price: Price,
-        calls: int = 1,
-        most_usd: float | None = None,
+        cls, worker: Worker, *, input_tokens: int, output_tokens: int | None = None, calls: int = 1
     ) -> Reservation:
-        """The reservation for a call of `input_tokens` that may answer with `output_tokens`.
+        """The most that one call of a worker may take, by the worker's price and limits.
 
         Args:
-            most_usd: the most dollars. Default: they follow from tokens and price.
+            input_tokens: the most input tokens (`InputTokenBound`).
+            output_tokens: the most output tokens. None allows as many as the worker's limits allow.
+            calls: 0 for a retry, a hedge or a fallback, whose call was counted with the first try.
         """
+        limits, price = worker.limits, worker.profile.price
+        output_tokens = min(limits.max_tokens, output_tokens or limits.max_tokens)
         usd = (input_tokens * price.max_input + output_tokens * price.output) / 1e6
-        return cls(calls, input_tokens + output_tokens, usd if most_usd is None else most_usd)
+        return cls(calls, input_tokens + output_tokens, usd if limits.max_usd is None else limits.max_usd)
 
 
 @dataclass(slots=True)

@@ -125,7 +125,12 @@ class SharedSpendLimit(SpendLimit):
         reserved, paid = to_nano(reserved_usd), to_nano(paid_usd)
         if not reserved and not paid:
             return
-        self._unwritten.append((reserved, paid, self._take_day(reserved) if reserved else None))
+        day = None
+        if reserved:
+            day = self._days[reserved].popleft()
+            if not self._days[reserved]:
+                del self._days[reserved]
+        self._unwritten.append((reserved, paid, day))
         self._write_settlements()
 
     def _write_settlements(self) -> None:
@@ -230,13 +235,6 @@ class SharedSpendLimit(SpendLimit):
     def _reserved_everywhere(self) -> int:
         return self._reserved_by_all
 
-    def _take_day(self, amount: int) -> str:
-        days = self._days[amount]
-        day = days.popleft()
-        if not days:
-            del self._days[amount]
-        return day
-
     def _execute(self, statement: str, values: tuple[int | str, ...]) -> tuple[int, int] | None:
         """Run a statement and return its row, if it has one. Wait for a locked file, but never on an event loop.
 
@@ -277,8 +275,7 @@ def open_day_limit(
     Raises:
         UsageError: the limit is not an amount of dollars, or the state file cannot be used.
     """
-    if limit_usd is None:
-        limit_usd = read_day_budget(environ)
+    limit_usd = read_day_budget(environ) if limit_usd is None else limit_usd
     return None if limit_usd is None else SharedSpendLimit(default_state_path(environ), "day", limit_usd)
 
 

@@ -75,29 +75,8 @@ def first_reservation(
 ) -> Reservation:
     """The most that a call may take, for a worker that has not reported a token count yet."""
     bound = InputTokenBound(worker)
-    return reservation_for(
-        worker, input_tokens=bound.upper(bound.size(messages, options)), output_tokens=options.max_tokens
-    )
-
-
-def reservation_for(
-    worker: Worker, *, input_tokens: int, output_tokens: int | None = None, calls: int = 1
-) -> Reservation:
-    """The most that one call of a worker may take, by the worker's price and limits.
-
-    Args:
-        input_tokens: the most input tokens (`InputTokenBound`).
-        output_tokens: the most output tokens. None allows as many as the worker's limits allow.
-        calls: 0 for a retry, a hedge or a fallback, whose call was counted with the first try.
-    """
-    limits = worker.limits
-    return Reservation.most(
-        input_tokens=input_tokens,
-        output_tokens=min(limits.max_tokens, output_tokens or limits.max_tokens),
-        price=worker.profile.price,
-        calls=calls,
-        most_usd=limits.max_usd,
-    )
+    input_tokens = bound.upper(bound.size(messages, options))
+    return Reservation.most(worker, input_tokens=input_tokens, output_tokens=options.max_tokens)
 
 
 class WorkerCall:
@@ -318,7 +297,7 @@ class WorkerCall:
         return copy_without_validation(request, on_text=on_text, on_reasoning=on_reasoning)
 
     def _reservation(self, input_tokens: int) -> Reservation:
-        return reservation_for(
+        return Reservation.most(
             self._worker,
             input_tokens=input_tokens,
             output_tokens=self._request.options.max_tokens,

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from podium.calls import CallContext, Dispatcher, Ledger, Reservation, WorkerCall
-from podium.calls.worker_call import reservation_for
 from podium.conductor.format_probe import MAX_PROBE_OUTPUT_TOKENS, FormatNegotiator
 from podium.conductor.plan_format import (
     CHOICES,
@@ -184,10 +183,9 @@ class WorkerPolicy:
 
     def _affords_probe(self, ledger: Ledger, messages: tuple[Message, ...]) -> bool:
         """Whether the budget allows a probe and then a plan. If not, it may still allow a plan as text."""
-        price = self._worker.profile.price
-        plan = reservation_for(self._worker, input_tokens=sent_tokens(messages))
-        probe = Reservation.most(input_tokens=0, output_tokens=MAX_PROBE_OUTPUT_TOKENS, price=price)
-        both = Reservation(0, plan.tokens + probe.tokens, plan.usd + probe.usd)
+        plan = Reservation.most(self._worker, input_tokens=sent_tokens(messages))
+        probe_usd = MAX_PROBE_OUTPUT_TOKENS * self._worker.profile.price.output / 1e6
+        both = Reservation(0, plan.tokens + MAX_PROBE_OUTPUT_TOKENS, plan.usd + probe_usd)
         return ledger.affords(both, asyncio.get_running_loop().time())
 
     async def _complete_in_format(

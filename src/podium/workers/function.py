@@ -109,33 +109,28 @@ class FunctionWorker(Worker):
         return await result if inspect.isawaitable(result) else result
 
     def _read(self, result: Any, request: Request) -> Reply:
+        """The reply that the function returned, without secrets in any of its texts."""
         try:
             if isinstance(result, Reply) and isinstance(result.text, str):
-                reply = text_reply(result.text, request.messages)
-                return self._scrubbed(replace(result, text=reply.text))
-            if isinstance(result, str):
-                return text_reply(self._secrets.scrub(result), request.messages)
-            if isinstance(result, Mapping):
+                reply = replace(result, text=text_reply(result.text, request.messages).text)
+            elif isinstance(result, str):
+                reply = text_reply(result, request.messages)
+            elif isinstance(result, Mapping):
                 reply = read_form(result, request.messages)
-                return replace(reply, text=self._secrets.scrub(reply.text))
+            else:
+                what = (
+                    f"returned {type(result).__name__}; it should return a text, a dict with one, or a Reply"
+                )
+                raise self._error(what, "protocol")
         except ValueError as error:
             raise self._error(f"returned no answer ({self._secrets.scrub(str(error))})", "protocol") from None
-        raise self._error(
-            f"returned {type(result).__name__}; it should return a text, a dict with one, or a Reply",
-            "protocol",
-        )
-
-    def _scrubbed(self, reply: Reply) -> Reply:
-        """The reply without secrets, in any of its texts."""
+        calls = (self._secrets.scrub_values(call.model_dump()) for call in reply.tool_calls)
         return replace(
             reply,
             text=self._secrets.scrub(reply.text),
             reasoning=self._secrets.scrub(reply.reasoning),
             provider_state=self._secrets.scrub(reply.provider_state),
-            tool_calls=tuple(
-                ToolCall.model_validate(self._secrets.scrub_values(call.model_dump()))
-                for call in reply.tool_calls
-            ),
+            tool_calls=tuple(map(ToolCall.model_validate, calls)),
             parameters=self._secrets.scrub_values(reply.parameters),
         )
 
@@ -144,24 +139,17 @@ class FunctionWorker(Worker):
         message = " ".join(self._secrets.scrub(str(error)).split())
         if isinstance(error, WorkerError):
             return WorkerError(
-                message,
-                kind=error.kind,
-                retryable=error.retryable,
-                retry_after_s=error.retry_after_s,
+                message, kind=error.kind, retryable=error.retryable, retry_after_s=error.retry_after_s
             )
         message = message if len(message) <= _SHOWN_CHARS else f"{message[:_SHOWN_CHARS]}…"
-        kind = next((kind for type_, kind in _RETRYABLE.items() if isinstance(error, type_)), None)
         what = f"raised {type(error).__name__}{': ' if message else ''}{message.rstrip('.')}"
-        return self._error(what, kind or "protocol", retryable=kind is not None)
+        if isinstance(error, TimeoutError | ConnectionError):
+            kind: WorkerErrorKind = "timeout" if isinstance(error, TimeoutError) else "connection"
+            return self._error(what, kind, retryable=True)
+        return self._error(what, "protocol")
 
     def _error(self, what: str, kind: WorkerErrorKind, *, retryable: bool = False) -> WorkerError:
         return WorkerError(f"The function {self._name} {what}.", kind=kind, retryable=retryable)
-
-
-_RETRYABLE: Mapping[type[BaseException], WorkerErrorKind] = {
-    TimeoutError: "timeout",
-    ConnectionError: "connection",
-}
 
 
 def worker(

@@ -21,7 +21,7 @@ from aiohttp.abc import AbstractStreamWriter
 from podium.errors import WorkerError
 from podium.trace import Reply
 from podium.types import Message, ToolCall, Usage, sent_tokens
-from podium.workers.base import Request, Worker, seed_number
+from podium.workers.base import Request, Worker
 from podium.workers.chat.adaptation import Adaptation, AdaptedRequest, too_long
 from podium.workers.chat.endpoint import Endpoint
 from podium.workers.chat.failures import Failures, RequestRejectedError
@@ -125,22 +125,16 @@ class OpenAIWorker(Worker):
         message_tokens = sent_tokens(messages, options)
         if reason := too_long(message_tokens, context_tokens):
             raise self._failures.error(reason, "context")
-        settings = {
-            "max_tokens": limits.max_tokens,
-            "temperature": spec.temperature,
-            "seed": seed_number(request.seed) if spec.send_seed else None,
-        }
         stream = spec.stream or request.on_text is not None
         adapted = AdaptedRequest(
             messages,
             lambda folded: chat_body(
                 folded,
-                model=self._model,
-                worker=spec.name,
-                max_tokens_key=self._max_tokens_key,
-                settings=settings,
+                spec,
+                self._model,
+                self._max_tokens_key,
                 options=options,
-                extra=spec.extra,
+                seed=request.seed,
                 stream=stream,
             ),
             self._adaptation,

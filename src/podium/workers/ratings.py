@@ -112,11 +112,6 @@ class Ratings(Settings):
         count."""
         return Ratings(clusters=self.clusters, workers={**self.workers, **other.workers})
 
-    def cluster_of(self, question: str) -> str:
-        """The cluster whose words have the most weight in the question. It is empty if the question has none of the
-        words."""
-        return self._cached_cluster(question)
-
     def rated(self, profile: Profile, question: str) -> Profile:
         """The profile with the worker's rating for this question. A worker that was not measured keeps its profile."""
         tallies = self.workers.get(profile.name)
@@ -154,8 +149,9 @@ class Ratings(Settings):
         return numbers
 
     @cached_property
-    def _cached_cluster(self) -> Callable[[str], str]:
-        """`_find_cluster` with a cache, since `_find_cluster` is slow and is called several times for each question."""
+    def cluster_of(self) -> Callable[[str], str]:
+        """The cluster whose words have the most weight in a question. It is empty if the question has none of the
+        words. A cache has it, since it is slow to find and needed several times for each question."""
         return lru_cache(maxsize=4096)(self._find_cluster)
 
     def _find_cluster(self, question: str) -> str:

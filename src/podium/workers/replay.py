@@ -105,14 +105,17 @@ class ReplayWorker(Worker):
         if recorded is not None and self.recording.conditioned:
             # When the recording was made, a worker was asked again only if it got the same messages again.
             number = request.earlier_duplicates
-            seen, responses = self._context_and_responses(request.view, recorded)
+            seen = context_shown(request.view, recorded.text)
+            responses = (
+                self.responses(recorded.text)
+                if seen is None
+                else self.recording.conditioned_responses(recorded.text, self._worker, seen)
+            )
         elif recorded is not None:
             responses = self.responses(recorded.text)
         if not responses or recorded is None:
             start = " ".join(request.view.question.split())[:60]
-            shown = (
-                "" if recorded is None or seen is None else " with this subtask and these earlier responses"
-            )
+            shown = "" if seen is None else " with this subtask and these earlier responses"
             raise WorkerError(
                 f"{self.recording.name} holds no response of {self._worker} to the question {start!r}{shown}.",
                 kind="unrecorded",
@@ -128,15 +131,6 @@ class ReplayWorker(Worker):
             recorded=reference(self.recording.name, recorded.id, response, seen),
             reasoning=split_thoughts(response.text)[0],
         )
-
-    def _context_and_responses(
-        self, view: WorkerView, recorded: RecordedQuestion
-    ) -> tuple[ShownContext | None, tuple[RecordedResponse, ...]]:
-        """The step's context besides the question, and the responses to it. The context is None for a bare question."""
-        seen = context_shown(view, recorded.text)
-        if seen is None:
-            return None, self.responses(recorded.text)
-        return seen, self.recording.conditioned_responses(recorded.text, self._worker, seen)
 
     def _find_question(self, request: Request) -> RecordedQuestion | None:
         """Find the recorded question: the last user message, else the question in it, else the question in that, and so

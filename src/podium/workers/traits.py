@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -68,10 +68,8 @@ def responses_to_get_next(
     next_texts = {answer_key(text): text for text in (_NEW_ANSWER, *responses) if text}.values()
     for count in range(1, len(waiting)):
         turn = waiting[:count]
-        if any(stopping_rule(subtask, _filled(responses, turn, text)) for text in next_texts):
-            return tuple(turn)
+        for text in next_texts:
+            filled = [text if index in turn else response for index, response in enumerate(responses)]
+            if stopping_rule(subtask, filled):
+                return tuple(turn)
     return tuple(waiting)
-
-
-def _filled(responses: Sequence[str | None], indices: Collection[int], text: str) -> list[str | None]:
-    return [text if index in indices else response for index, response in enumerate(responses)]

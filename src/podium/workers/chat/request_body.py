@@ -9,8 +9,10 @@ from hashlib import sha256
 from typing import Any, Literal
 
 from podium.types import AnswerOptions, Message, ProviderState
+from podium.workers.base import seed_number
 from podium.workers.chat.provider_state import STATE_KEYS, read_state
 from podium.workers.chat.tool_calls import CALL_STATE_KEYS
+from podium.workers.spec import ChatSpec
 
 MaxTokensKey = Literal["max_tokens", "max_completion_tokens"]
 _OWN_KEYS = ("model", "messages", "stream", "n", "max_tokens", "max_completion_tokens")
@@ -19,29 +21,31 @@ _OWN_KEYS = ("model", "messages", "stream", "n", "max_tokens", "max_completion_t
 
 def chat_body(
     messages: Sequence[Message],
-    *,
+    spec: ChatSpec,
     model: str,
-    worker: str | None,
     max_tokens_key: MaxTokensKey,
-    settings: Mapping[str, float | None],
+    *,
     options: AnswerOptions,
-    extra: Mapping[str, Any],
+    seed: str,
     stream: bool,
 ) -> dict[str, Any]:
     """The body of a request.
 
     Args:
-        worker: who is asked; only the `provider_state` of its own messages is sent.
-        settings: max_tokens, temperature, seed; what is None is left out.
+        spec: the worker's settings. Only the `provider_state` of its own messages is sent, and its `extra` wins over
+            all other keys but the caller's.
         options: the caller's settings, which win over the worker's. Its `extra` does not set the model, the messages
             or a limit.
-        extra: further keys; they win over all others but the caller's.
+        seed: of the call. A number that is made of it is sent if `spec` says so.
     """
-    body: dict[str, Any] = {"model": model, "messages": _messages(messages, worker)}
-    limited = "max_tokens" in extra or "max_completion_tokens" in extra
-    for name, value in settings.items():
-        if value is not None and not (name == "max_tokens" and limited):
-            body[max_tokens_key if name == "max_tokens" else name] = value
+    extra = spec.extra
+    body: dict[str, Any] = {"model": model, "messages": _messages(messages, spec.name)}
+    if "max_tokens" not in extra and "max_completion_tokens" not in extra:
+        body[max_tokens_key] = spec.limits.max_tokens
+    if spec.temperature is not None:
+        body["temperature"] = spec.temperature
+    if spec.send_seed:
+        body["seed"] = seed_number(seed)
     if stream:
         body |= {"stream": True, "stream_options": {"include_usage": True}}
     body |= extra

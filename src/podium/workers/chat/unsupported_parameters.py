@@ -16,22 +16,13 @@ from podium.workers.chat.failures import ProviderError
 LIMITS = ("max_tokens", "max_completion_tokens")
 """The two keys for the most tokens of a reply. One may take the other's place, but neither is left out: a budget has
 reserved what it allows."""
-DROPPABLE = frozenset(
-    {
-        *("temperature", "top_p", "top_k", "top_a", "min_p", "typical_p", "seed", "stop"),
-        *(
-            "repetition_penalty",
-            "frequency_penalty",
-            "presence_penalty",
-            "logit_bias",
-            "logprobs",
-            "top_logprobs",
-        ),
-        *("parallel_tool_calls", "tool_choice", "stream", "stream_options", "reasoning_effort", "verbosity"),
-        *("reasoning", "thinking", "enable_thinking", "thinking_budget", "chat_template_kwargs"),
-        *("user", "metadata", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"),
-    }
+_HINTS = (
+    "temperature top_p top_k top_a min_p typical_p seed stop repetition_penalty frequency_penalty presence_penalty "
+    "logit_bias logprobs top_logprobs parallel_tool_calls tool_choice stream stream_options reasoning_effort verbosity "
+    "reasoning thinking enable_thinking thinking_budget chat_template_kwargs user metadata safety_identifier "
+    "prompt_cache_key prompt_cache_retention"
 )
+DROPPABLE = frozenset(_HINTS.split())
 """Keys that may be left out: hints about how to answer. Without others, such as tools, response_format, store or
 provider, the answer would be another one, or would cost more, or be kept."""
 _QUOTED_ONLY = frozenset({"user", "metadata", "thinking", "reasoning", "stream"})

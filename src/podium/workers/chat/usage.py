@@ -96,57 +96,48 @@ def _read_counts(
 
     In order: OpenAI and xAI; the Responses API; Anthropic; DeepSeek; Moonshot; Gemini; Bedrock; llama.cpp.
     """
-    details = _table(counts.get("prompt_tokens_details"))
-    inputs = _table(counts.get("input_tokens_details"))
-    anthropic = _first_count(counts.get("cache_read_input_tokens"), counts.get("cacheReadInputTokens"))
+    get = counts.get
+    details, inputs = _table(get("prompt_tokens_details")), _table(get("input_tokens_details"))
+    anthropic = _first_count(get("cache_read_input_tokens"), get("cacheReadInputTokens"))
     cached = _first_count(
         details.get("cached_tokens"),
         inputs.get("cached_tokens"),
         anthropic,
-        counts.get("prompt_cache_hit_tokens"),
-        counts.get("cached_tokens"),
-        counts.get("cachedContentTokenCount"),
-        counts.get("cache_n"),
+        *map(get, ("prompt_cache_hit_tokens", "cached_tokens", "cachedContentTokenCount", "cache_n")),
     )
     cache_written = _first_count(
-        counts.get("cache_creation_input_tokens"),
-        counts.get("cacheWriteInputTokens"),
+        get("cache_creation_input_tokens"),
+        get("cacheWriteInputTokens"),
         details.get("cache_write_tokens"),
         details.get("cache_creation_tokens"),
         inputs.get("cache_write_tokens"),
         _sum(*_table(counts["cache_creation"]).values()) if "cache_creation" in counts else None,
     )
-    input_tokens = _first_count(counts.get("prompt_tokens"), counts.get("promptTokenCount"))
+    input_tokens = _first_count(get("prompt_tokens"), get("promptTokenCount"))
     if input_tokens is None:
-        uncached = _first_count(counts.get("input_tokens"), counts.get("inputTokens"))
+        uncached = _first_count(get("input_tokens"), get("inputTokens"))
+        hits = get("prompt_cache_hit_tokens"), get("prompt_cache_miss_tokens")
         if uncached is not None:
             # Anthropic and Bedrock count reads and writes of their prompt caches apart from other input; the Responses
             # API, which names them as details, does not.
             input_tokens = _sum(uncached, anthropic, None if inputs else cache_written)
         else:
-            hits = counts.get("prompt_cache_hit_tokens"), counts.get("prompt_cache_miss_tokens")
-            input_tokens = (
-                _sum(*hits) if None not in hits else _sum(counts.get("prompt_n"), counts.get("cache_n"))
-            )
+            input_tokens = _sum(*hits) if None not in hits else _sum(get("prompt_n"), get("cache_n"))
     elif anthropic is not None and input_tokens < anthropic + (cache_written or 0):
         # A gateway that renames input_tokens, and adds nothing.
         input_tokens = _sum(input_tokens, anthropic, cache_written)
     if "toolUsePromptTokenCount" in counts:
         input_tokens = _sum(input_tokens, counts["toolUsePromptTokenCount"])
+    gemini = "candidatesTokenCount" in counts
     output_tokens = _first_count(
-        counts.get("completion_tokens"),
-        counts.get("output_tokens"),
-        counts.get("outputTokens"),
-        _sum(counts["candidatesTokenCount"], counts.get("thoughtsTokenCount"))
-        if "candidatesTokenCount" in counts
-        else None,
-        counts.get("predicted_n"),
+        *map(get, ("completion_tokens", "output_tokens", "outputTokens")),
+        _sum(counts["candidatesTokenCount"], get("thoughtsTokenCount")) if gemini else None,
+        get("predicted_n"),
     )
     reasoning = _first_count(
-        _table(counts.get("completion_tokens_details")).get("reasoning_tokens"),
-        _table(counts.get("output_tokens_details")).get("reasoning_tokens"),
-        counts.get("reasoning_tokens"),
-        counts.get("thoughtsTokenCount"),
+        _table(get("completion_tokens_details")).get("reasoning_tokens"),
+        _table(get("output_tokens_details")).get("reasoning_tokens"),
+        *map(get, ("reasoning_tokens", "thoughtsTokenCount")),
     )
     if input_tokens is not None and output_tokens is not None:
         hidden = (_first_count(counts.get("total_tokens")) or 0) - input_tokens - output_tokens
