@@ -30,12 +30,8 @@ RESOURCE_LIMIT_STATUSES = (-signal.SIGXCPU, -signal.SIGSEGV, -signal.SIGABRT)
 
 
 class ChildEndedError(Exception):
-    """The process ended before it had answered.
-
-    Args:
-        status: its exit status; if negative: the signal that ended it.
-        error: the last line of its standard error, or "".
-    """
+    """The process ended before it had answered, with an exit status, or by the signal of a negative one. `error` is the
+    last line of its standard error."""
 
     def __init__(self, status: int, error: str) -> None:
         super().__init__(f"ended with status {status}{f' ({error})' if error else ''}")
@@ -98,11 +94,7 @@ class ChildProcess:
         return self._popen.poll() is None
 
     def write_line(self, line: bytes) -> None:
-        """Send a line.
-
-        Raises:
-            ChildEndedError: it has ended.
-        """
+        """Send a line. Raises a `ChildEndedError` if the process has ended."""
         assert self._popen.stdin is not None
         try:
             self._popen.stdin.write(line + b"\n")
@@ -111,15 +103,8 @@ class ChildProcess:
             raise self.ended() from None
 
     def read_line(self, patience_s: float | None = None) -> bytes:
-        """The next line, without its end.
-
-        Args:
-            patience_s: seconds to wait for it, or None to wait for ever.
-
-        Raises:
-            ChildEndedError: it ended before it had written the line.
-            ChildSilentError: it wrote none in time; it is killed.
-        """
+        """The next line, without its end. If the process ends first, a `ChildEndedError` is raised; if it writes none
+        for so many seconds, it is killed, and a `ChildSilentError` is raised. None waits for ever."""
         assert self._popen.stdout is not None
         pipe = self._popen.stdout.fileno()
         # `poll` also takes descriptors beyond 1,023, which a server has.
@@ -171,12 +156,8 @@ class ChildProcess:
 class ChildPool:
     """Asks processes, each for one answer at a time. One is started where none is idle, and kept for the next question.
 
-    A process that did not answer is never asked again. All end when the pool is closed or forgotten, and with Python.
-
-    Args:
-        start: starts a process.
-        most: the most processes; further questions wait.
-        name: of the threads that wait for answers.
+    At most `most` are asked; further questions wait. A process that did not answer is never asked again. All end when
+    the pool is closed or forgotten, and with Python.
     """
 
     def __init__(self, start: Callable[[], ChildProcess], most: int, name: str) -> None:
@@ -192,20 +173,12 @@ class ChildPool:
         return tuple(child.id for child in self._idle)
 
     def ask_and_wait(self, line: bytes, patience_s: float) -> bytes:
-        """The answer to a line, from a thread that may block; `most` does not bound such questions.
-
-        Raises:
-            ChildEndedError: the process ended before it had answered.
-            ChildSilentError: it did not answer within `patience_s` seconds; it is killed.
-        """
+        """The answer to a line, from a thread that may block; `most` does not bound such questions. Raises what
+        `ChildProcess.read_line` does."""
         return self._serve(_Asking(), line, patience_s)
 
     async def ask(self, line: bytes, patience_s: float) -> bytes:
-        """The answer to a line. If the caller is cancelled, the process is killed.
-
-        Raises:
-            ChildEndedError, ChildSilentError: see `ask_and_wait`.
-        """
+        """The answer to a line. If the caller is cancelled, the process is killed. Raises what `ask_and_wait` does."""
         asking = _Asking()
         try:
             return await asyncio.get_running_loop().run_in_executor(
@@ -220,8 +193,7 @@ class ChildPool:
         self._close()
 
     def _serve(self, asking: _Asking, line: bytes, patience_s: float) -> bytes:
-        child = self._free()
-        answered = False
+        child, answered = self._free(), False
         try:
             asking.begin(child)
             child.write_line(line)
@@ -235,14 +207,11 @@ class ChildPool:
         return answer
 
     def _free(self) -> ChildProcess:
-        while True:
-            try:
-                child = self._idle.pop()
-            except IndexError:
-                return self._start()
-            if child.alive:
-                return child
-            child.close()
+        with suppress(IndexError):  # Another thread may take the last one.
+            while not (child := self._idle.pop()).alive:
+                child.close()
+            return child
+        return self._start()
 
 
 class _Asking:

@@ -1,26 +1,8 @@
 """The exceptions that users or several modules meet. An exception of one module or folder is defined there.
 
-    PodiumError
-    ├── UsageError                the user gave something unusable: exit status 2, nothing was started
-    │   ├── ConfigError           a file or an override that cannot be used
-    │   │   └── NoTasksError      a split without a question
-    │   ├── CheckpointError       a folder that is not a checkpoint
-    │   ├── UnknownTraceError     no trace has this id, or not for this caller
-    │   ├── UnreadableTraceError  the document of a stored trace is damaged
-    │   └── RunMismatchError      a run folder that belongs to another configuration
-    ├── WorkerError               one call to a worker failed (data: who made the call catches it)
-    ├── GraderError               a grader could not judge the answer (data: the rollout catches it)
-    ├── StoreError                a trace, charge, reply or recording could not be written: disk full, file locked
-    ├── BudgetError               the budget of a run or a day is spent
-    ├── DivergedError             a figure of a training is not finite
-    ├── ServiceError              the scoring service cannot be reached, or failed
-    ├── QuestionFailedError       no step of a question succeeded
-    └── APIError                  the server refuses a request, in the terms of OpenAI's errors
-    RefusalError                  a budget refuses a call (data: who made the call catches it)
-
-A bad plan is a value and no exception, `podium.workflow.PlanError`: it is a training signal. A `WorkerError`
-is caught where the call was made, and is recorded in the trace. A `GraderError` makes the rollout one that failed by
-its infrastructure. Podium's own bugs are ordinary exceptions and escape.
+A bad plan is a value and no exception, `podium.workflow.PlanError`: it is a training signal. A `WorkerError` and a
+`RefusalError` are caught where the call was made, and are recorded in the trace. A `GraderError` makes the rollout one
+that failed by its infrastructure. Podium's own bugs are ordinary exceptions and escape.
 """
 
 from __future__ import annotations
@@ -43,20 +25,17 @@ def flatten_group(errors: BaseExceptionGroup[E]) -> Iterator[E]:
 
 
 class PodiumError(Exception):
-    """Root of all exceptions whose message is written for the user."""
+    """Root of all exceptions whose message is written for the user: one sentence, free of secrets."""
 
 
 class UsageError(PodiumError):
-    """The user gave something that cannot be used. The message names the value and says what to do."""
+    """The user gave something that cannot be used: exit status 2, and nothing was started. The message names the value
+    and says what to do."""
 
 
 class ConfigError(UsageError):
-    """A configuration file, key or value that cannot be used.
-
-    Args:
-        message: one sentence for the user, free of secrets.
-        where: path to the unusable value in the tables of its file: keys, and positions in lists.
-    """
+    """A configuration file, key or value that cannot be used. `where` is the path to it in the tables of its file:
+    keys, and positions in lists."""
 
     def __init__(self, message: str, where: tuple[str | int, ...] = ()) -> None:
         super().__init__(message)
@@ -105,14 +84,8 @@ built. "missing": a tool has nothing to work on, since earlier steps failed. "bu
 
 
 class WorkerError(PodiumError):
-    """One call to one worker failed.
-
-    Args:
-        message: one sentence for the user, free of secrets.
-        kind: what failed.
-        retryable: whether the same call may succeed later (429, 5xx, timeouts, broken connections).
-        retry_after_s: seconds to wait before a retry. None if the worker named none.
-    """
+    """One call to one worker failed. It is `retryable` if the same call may succeed later (429, 5xx, timeouts, broken
+    connections), in `retry_after_s` seconds if the worker named them."""
 
     def __init__(
         self,
@@ -133,12 +106,8 @@ class RefusalError(Exception):
 
 
 class GraderError(PodiumError):
-    """A grader could not judge an answer: a sandbox did not start, or a judge was not reached. The answer may be right.
-
-    Args:
-        message: one sentence for the user.
-        cost_usd: dollars that grading had cost when it failed.
-    """
+    """A grader could not judge an answer, which may be right: a sandbox did not start, or a judge was not reached.
+    Until then, grading had cost `cost_usd` dollars."""
 
     def __init__(self, message: str, *, cost_usd: float = 0.0) -> None:
         super().__init__(message)
@@ -146,12 +115,8 @@ class GraderError(PodiumError):
 
 
 class StoreError(PodiumError):
-    """A trace, a charge, a cached reply or a recording could not be written to its file.
-
-    Args:
-        message: one sentence for the user, free of secrets.
-        retryable: whether a later attempt may succeed. False if the data itself cannot be written.
-    """
+    """A trace, a charge, a cached reply or a recording could not be written to its file. It is not `retryable` if the
+    data itself cannot be written."""
 
     def __init__(self, message: str, *, retryable: bool = True) -> None:
         super().__init__(message)
@@ -184,12 +149,9 @@ class APIError(PodiumError):
     """The server refuses a request, in the terms of OpenAI's errors.
 
     Args:
-        status: the HTTP status.
         type: a stable word, such as "invalid_request_error", "budget_exceeded".
-        message: one sentence for the caller, free of secrets.
         param: the request field at fault, such as "messages.2.content".
         code: a stable word for programs, where `type` says too little.
-        headers: further headers of the answer, such as Retry-After.
         more: further keys of the error object, such as the id of the stored trace.
     """
 

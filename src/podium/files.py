@@ -1,6 +1,5 @@
-"""Files and folders that a kill leaves whole, since they are written under a hidden name and then renamed, and the lock
-of a folder.
-"""
+"""Files and folders that a kill leaves whole: they are written under a hidden name and then renamed. And the lock of a
+folder."""
 
 from __future__ import annotations
 
@@ -16,14 +15,9 @@ from podium.errors import StoreError, UsageError
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
-    """The hidden name under which the block writes a file that then takes the place of `path`.
-
-    After a kill or an error there is the old file or the new one, never a part. Several processes may write the same
-    file. A kill may leave the hidden one behind (`is_unfinished`).
-
-    Raises:
-        OSError: the disk is full or not writable.
-    """
+    """The hidden name under which the block writes a file that then takes the place of `path`. After a kill or an error
+    there is the old file or the new one, never a part. Several processes may write the same file. A kill may leave the
+    hidden one behind (`is_unfinished`)."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         yield part
@@ -37,14 +31,8 @@ def atomic_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def named_file(path: Path) -> Iterator[Path]:
-    """The path under which the block writes a file that the user named.
-
-    It is that of a temporary file, which at the end replaces the file, or the one that a link leads to. For a pipe or a
-    device, it is its own.
-
-    Raises:
-        OSError: the disk is full or not writable.
-    """
+    """`atomic_file` of a file that the user named, or of the one that a link leads to. A pipe or a device is written as
+    it is."""
     if path.exists() and not path.is_file():
         yield path
         return
@@ -53,11 +41,7 @@ def named_file(path: Path) -> Iterator[Path]:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write the content of an `atomic_file`.
-
-    Raises:
-        StoreError: the disk is full or not writable.
-    """
+    """Write an `atomic_file`. Raises a `StoreError` if the disk is full or not writable."""
     try:
         with atomic_file(path) as part:
             part.write_bytes(content)
@@ -72,14 +56,8 @@ def is_unfinished(part: Path, path: Path) -> bool:
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """The hidden name under which the block makes a folder that then takes the place of `path`.
-
-    A kill leaves no part of it at `path`; what it left elsewhere, the next call removes. One process at a time writes
-    the folder.
-
-    Raises:
-        OSError: the disk is full or not writable.
-    """
+    """The hidden name under which the block makes a folder that then takes the place of `path`. A kill leaves no part
+    of it at `path`; what it left elsewhere, the next call removes. One process at a time writes the folder."""
     part, old = path.with_name(f".{path.name}.part"), path.with_name(f".{path.name}.old")
     shutil.rmtree(part, ignore_errors=True)
     yield part
@@ -92,11 +70,8 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def lock_folder(path: Path) -> Iterator[None]:
-    """Hold a folder for this process alone until the block or the process ends.
-
-    Raises:
-        UsageError: another process holds it.
-    """
+    """Hold a folder for this process alone until the block or the process ends. Raises a `UsageError` if another
+    process holds it."""
     folder = os.open(path, os.O_RDONLY)
     try:
         try:

@@ -1,7 +1,7 @@
-"""Objects that live as long as an event loop, and an event loop for programs that have none.
+"""Objects that live as long as an event loop, and an event loop for programs that are not async.
 
 The owner of an HTTP session, a database pool or a pool of sandboxes may be used in several `asyncio.run` calls; an
-object that belongs to one loop may not. `LoopThread` runs async code for programs that are not async.
+object that belongs to one loop may not.
 """
 
 from __future__ import annotations
@@ -17,12 +17,9 @@ T = TypeVar("T")
 
 
 class PerLoop(Generic[T]):
-    """Makes the object at its first use in a loop.
-
-    Args:
-        make: yields the object once, and closes it afterwards; a loop that shuts down closes its generators. It may not
-            await before its `yield`, so that two concurrent first uses cannot make two objects.
-    """
+    """Makes the object at its first use in a loop. `make` yields it once, and closes it afterwards; a loop that shuts
+    down closes its generators. It may not await before its `yield`, so that two concurrent first uses cannot make two
+    objects."""
 
     def __init__(self, make: Callable[[], AsyncGenerator[T]]) -> None:
         self._make = make
@@ -45,13 +42,8 @@ class PerLoop(Generic[T]):
 
 
 class LoopThread:
-    """An event loop in a thread of its own, which runs coroutines for other threads and loops.
-
-    It ends with `close`, or with the process.
-
-    Args:
-        name: the thread's.
-    """
+    """An event loop in a thread of this name, which runs coroutines for other threads and loops. It ends with `close`,
+    or with the process."""
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.new_event_loop()
@@ -66,11 +58,7 @@ class LoopThread:
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work`; the calling thread waits for its result. An interrupt (Ctrl-C) cancels it and waits for its end,
-        after which the caller may close what it used.
-
-        Raises:
-            UsageError: the loop has ended.
-        """
+        after which the caller may close what it used. If the loop has ended, a `UsageError` is raised."""
         if self.closed:
             work.close()
             raise UsageError("It was closed before this call; open it again.")

@@ -19,8 +19,7 @@ class EarlierRound:
 
     workflow: Workflow
     response: str
-    """The answer of the round: the response of the latest step that succeeded, or "" if none did. A tool's step counts
-    only if the tool had a result."""
+    """The response of the latest step that succeeded and, if a tool's, had a result; "" if there is none."""
     votes: VoteCount | None = None
     """The count of votes. None unless the step that gave the answer was a vote with a winner."""
     responses: tuple[str | None, ...] = ()
@@ -43,7 +42,6 @@ class PlanCalls:
     """What the calls of a planner's model share with the question for which they are made."""
 
     ledger: Ledger = field(default_factory=lambda: Ledger(Budget()))
-    """The budget of the question. The default has no limits."""
     queue_key: str = "plan"
     """The key by which the question's calls take turns (`CallContext.queue_key`)."""
     started: float = 0.0
@@ -67,21 +65,19 @@ class PlanRequest:
     seed: str = "0"
     """Seeds all randomness of this plan."""
     unloaded_models: tuple[str, ...] = ()
-    """Names of workers whose machine would first have to load their models, in place of models that it holds now. It is
-    empty in evaluations and trainings, and where replies are cached, so that the same question always has the same
-    request."""
+    """Names of workers whose machine would first have to load their models. Empty in evaluations and trainings, and
+    where replies are cached, so that the same question always has the same request."""
     calls: PlanCalls = field(default_factory=PlanCalls, compare=False, repr=False)
     """What calls of the planner's model need."""
     on_steps: Callable[[tuple[Step, ...]], None] | None = field(default=None, compare=False, repr=False)
     """The planner may call it with the first steps of the plan while the rest is being written, and again when there
-    are more steps. The steps are run at once. So they must not include a step that may still change or that may be the
-    last. If it is None, the caller waits for the whole plan."""
+    are more. They are run at once, so none may still change or be the last. If it is None, the caller waits for the
+    whole plan."""
 
     @property
     def ledger(self) -> Ledger:
         """The budget of the question. A planner that costs money reserves dollars here before each call, and counts
-        here what each call took, also if the call failed. A planner that counts nothing here reports its spending in
-        `Plan.spent`."""
+        here what each call took, also if it failed; or it reports its spending in `Plan.spent`."""
         return self.calls.ledger
 
 
@@ -127,11 +123,8 @@ class Planner(ABC):
 
     @abstractmethod
     async def plan(self, request: PlanRequest) -> Plan:
-        """Decide on the next round: a workflow, an acceptance of the answer so far, or an error.
-
-        Raises:
-            WorkerError: the planner's model did not answer, or the budget refuses the plan (kind "budget").
-        """
+        """Decide on the next round: a workflow, an acceptance of the answer so far, or an error. If the planner's model
+        does not answer, or the budget refuses the plan (kind "budget"), a `WorkerError` is raised."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +142,8 @@ class PlannerWrapper(Planner):
 @dataclass(frozen=True, slots=True)
 class PrewrittenPlans(Planner):
     """A planner that returns plans which exist already, one for each round, such as completions that a trainer sampled.
-
-    A text is parsed for the request's pool, as a live Conductor's text would be. A `Plan` is returned unchanged. It was
-    paid for when it was written, so it counts in the question's budget, but no spend limit is charged again.
-    """
+    A text is parsed as a live Conductor's would be. A `Plan` is returned unchanged: it was paid when it was written, so
+    it counts in the question's budget, but no spend limit is charged again."""
 
     plans: tuple[str | Plan, ...]
     """The plans in the order of the rounds. Further rounds get the last plan again."""
@@ -160,8 +151,7 @@ class PrewrittenPlans(Planner):
     access: AccessRule = "lists"
     """What the access lists of a text may contain."""
     cut: bool = False
-    """Whether a token limit cut off the last text. Then a draft inside an unfinished thought does not count as a
-    plan."""
+    """Whether a token limit cut off the last text, in which a draft inside an unfinished thought is no plan."""
 
     async def plan(self, request: PlanRequest) -> Plan:
         """The plan of the request's round. If its text is not valid, the plan's decision is a `PlanError`."""
@@ -194,8 +184,8 @@ class Learner(Planner):
 
     @abstractmethod
     def learn(self, trace: Trace, score: float) -> None:
-        """Learn from the score, in [0, 1], of the answer in a trace that this planner planned. Calls come in the order
-        of the questions."""
+        """Learn from the score, in [0, 1], of an answer that this planner planned. Calls come in the order of the
+        questions."""
 
     @abstractmethod
     def forget(self) -> None:

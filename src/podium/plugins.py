@@ -41,20 +41,13 @@ class PluginGroup(Generic[T]):
         return tuple(sorted(self._entries))
 
     def find(self, name: str) -> T | None:
-        """What an installed package adds under this name, or None if none does.
-
-        Raises:
-            ConfigError: it cannot be loaded, or is not of the class that the group expects.
-        """
+        """What an installed package adds under this name, or None if none does. What cannot be loaded, or is not of the
+        expected class, is a `ConfigError`."""
         entry = self._entries.get(name)
         return None if entry is None else self._load(entry)
 
     def items(self) -> Iterator[tuple[str, T]]:
-        """The name and the thing of each entry point, in alphabetical order. Imports the packages.
-
-        Raises:
-            ConfigError: see `find`.
-        """
+        """The name and the thing of each entry point, in alphabetical order. Imports the packages, as `find` does."""
         return ((name, self._load(self._entries[name])) for name in self.names)
 
     def module(self, name: str) -> str:
@@ -62,11 +55,7 @@ class PluginGroup(Generic[T]):
         return self._entries[name].module
 
     def refusal(self, name: str, problem: str) -> ConfigError:
-        """The error of an entry point that cannot be used.
-
-        Args:
-            problem: goes on after "which", such as "is no WorkerKind".
-        """
+        """The error of an entry point that cannot be used. The problem goes on after "which", as "is no WorkerKind"."""
         entry = self._entries[name]
         return ConfigError(f"The {self.noun} {name!r} is {entry.value}, which {problem}; fix that package.")
 
@@ -86,11 +75,8 @@ class PluginGroup(Generic[T]):
 
 @cache
 def _search(group: str, path: tuple[str, ...]) -> Mapping[str, EntryPoint]:
-    """The entry points of a group on a module path. To search takes 20 ms or more, so each path is searched once.
-
-    Raises:
-        ConfigError: two packages use one name.
-    """
+    """The entry points of a group on a module path. To search takes 20 ms or more, so each path is searched once. Two
+    packages that use one name are a `ConfigError`."""
     del path
     found: dict[str, EntryPoint] = {}
     for entry in entry_points(group=group):

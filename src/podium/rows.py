@@ -17,6 +17,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from io import BufferedReader, TextIOWrapper
 from pathlib import Path
 from string import Formatter, ascii_uppercase
@@ -61,18 +62,22 @@ def read_rows(
     Raises:
         UsageError: the file is missing, is not what its name says, or has a required column in no row.
     """
-    kind = _kind(file)
-    reader = _READERS.get(kind)
+    if not file.is_file():
+        raise UsageError(f"{file}: there is no such file; check the path.")
+    if not is_table(file):
+        raise UsageError(f"{file}: a table is .parquet, .jsonl, .json or .csv; convert it to one of them.")
+    kind, known = _kind(file), set[str]()
+    read = partial(_READERS[kind], file, columns, max_line_bytes)
     try:
-        if not file.is_file():
-            raise UsageError(f"{file}: there is no such file; check the path.")
-        if reader is None:
-            raise UsageError(
-                f"{file}: a table is .parquet, .jsonl, .json or .csv; convert it to one of them."
-            )
-        yield from _complete(
-            file, columns, lambda: reader(file, columns, max_line_bytes), allow_missing=allow_missing
-        )
+        for row in read():
+            missing = [] if row.error else sorted(set(columns) - row.values.keys())
+            if missing:
+                known = known or {column for other in read() for column in other.values}
+                _check(file, missing, known)
+            if missing and allow_missing:
+                yield replace(row, values=row.values | dict.fromkeys(missing))
+            else:
+                yield Row(row.location, error=f"it has no column {missing[0]}") if missing else row
     except _BROKEN as error:
         reason = str(error).partition("\n")[0]
         raise UsageError(f"{file} cannot be read as {kind[1:]}: {reason}; fix or replace it.") from None
@@ -85,24 +90,6 @@ def is_table(file: Path) -> bool:
 
 def _kind(file: Path) -> str:
     return (Path(file.stem) if file.suffix.lower() == ".gz" else file).suffix.lower()
-
-
-def _complete(
-    file: Path, columns: Collection[str], read: Callable[[], Iterator[Row]], *, allow_missing: bool
-) -> Iterator[Row]:
-    """The rows. One without a required column is completed or marked; a column that no row has is an error."""
-    known: set[str] = set()
-    for row in read():
-        missing = [] if row.error else sorted(set(columns) - row.values.keys())
-        if not missing:
-            yield row
-            continue
-        known = known or {column for other in read() for column in other.values}
-        _check(file, missing, known)
-        if allow_missing:
-            yield replace(row, values=row.values | dict.fromkeys(missing))
-        else:
-            yield Row(row.location, error=f"it has no column {missing[0]}")
 
 
 def _check(file: Path, columns: Iterable[str], known: Collection[str]) -> None:
@@ -217,7 +204,6 @@ def _cells(location: str, head: list[str], cells: list[str]) -> Row:
 
 
 def _is_text(cells: list[str]) -> bool:
-    """Whether all bytes of them were decoded."""
     return not any("\udc80" <= letter <= "\udcff" for letter in "".join(cells))
 
 
@@ -264,11 +250,7 @@ _READERS: Mapping[str, _Reader] = {".jsonl": _jsonl, ".json": _json, ".csv": _cs
 
 
 def template_columns(template: str) -> tuple[str, ...]:
-    """The columns that a template names, each once.
-
-    Raises:
-        ValueError: its braces do not name columns.
-    """
+    """The columns that a template names, each once. If its braces do not name columns, a `ValueError` is raised."""
     try:
         parts = list(Formatter().parse(template))
     except ValueError as error:
@@ -280,12 +262,8 @@ def template_columns(template: str) -> tuple[str, ...]:
 
 
 def fill_template(template: str, values: Mapping[str, Any]) -> str:
-    """The template, filled in with the cells of a row.
-
-    Raises:
-        KeyError: the row lacks a column.
-        ValueError: a cell is empty, or holds bytes that are not UTF-8.
-    """
+    """The template, filled in with the cells of a row. Raises a `KeyError` for a column that the row lacks, and a
+    `ValueError` for a cell that is empty or holds bytes that are not UTF-8."""
     if template_columns(template) == (template,):
         return show_cell(values, template)
     return "".join(

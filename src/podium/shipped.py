@@ -2,7 +2,8 @@
 
 Another package adds its own by an entry point of the group "podium.assets" that names a folder as a package, such as
 `podium_lab.assets`. The folder has pools as `pools/NAME.toml`, and each policy in a folder of its name. The package's
-code is not loaded. Nothing here reads the files.
+code is not loaded, and a package that names a folder which is not there is a `ConfigError`. Nothing here reads the
+files.
 """
 
 from __future__ import annotations
@@ -21,29 +22,17 @@ _NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def shipped_pool(name: str) -> Path | None:
-    """The file of the pool that comes under this name, or None if there is none.
-
-    Raises:
-        ConfigError: an installed package names a folder that is not there.
-    """
+    """The file of the pool that comes under this name, or None if there is none."""
     return next((path for path in _candidate_paths(name, f"pools/{name}.toml") if os.path.isfile(path)), None)
 
 
 def shipped_checkpoint(name: str) -> Path | None:
-    """The folder of the policy that comes under this name, or None if there is none.
-
-    Raises:
-        ConfigError: an installed package names a folder that is not there.
-    """
+    """The folder of the policy that comes under this name, or None if there is none."""
     return next((path for path in _candidate_paths(name, name) if os.path.isfile(path / "podium.json")), None)
 
 
 def shipped_checkpoints() -> tuple[str, ...]:
-    """The names of all policies that come with Podium and installed packages, in alphabetical order.
-
-    Raises:
-        ConfigError: an installed package names a folder that is not there.
-    """
+    """The names of all policies that come with Podium and installed packages, in alphabetical order."""
     return tuple(sorted(path.parent.name for folder in _folders() for path in folder.glob("*/podium.json")))
 
 
