@@ -11,7 +11,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -41,11 +41,7 @@ def default_store(environ: Mapping[str, str] = os.environ) -> str:
 
 
 def default_store_path(environ: Mapping[str, str] = os.environ) -> Path:
-    """`default_store`, where only a file can be used.
-
-    Raises:
-        UsageError: PODIUM_STORE is the address of a database, which only servers use.
-    """
+    """`default_store`, where only a file can be used: the address of a database is a `UsageError`."""
     store = default_store(environ)
     if "://" in store:
         raise UsageError(
@@ -56,11 +52,7 @@ def default_store_path(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def check_is_file(path: Path | str) -> None:
-    """Refuse the address of a database where only a file can be read.
-
-    Raises:
-        UsageError: it does not repeat the address, which may have a password.
-    """
+    """Refuse the address of a database where only a file can be read. It is not repeated: it may have a password."""
     if _ADDRESS.match(str(path)):
         raise UsageError(
             "The store is the address of a database, and this needs a file; name a file instead."
@@ -68,11 +60,7 @@ def check_is_file(path: Path | str) -> None:
 
 
 def check_is_address_or_file(store: Path | str) -> None:
-    """Refuse an address that has lost a slash, which would be a folder whose name has the password.
-
-    Raises:
-        UsageError: it does not repeat the address.
-    """
+    """Refuse an address that has lost a slash, which would be a folder whose name has the password."""
     if _ADDRESS.match(str(store)) and "://" not in str(store):
         raise UsageError("The store's address has one slash too few; write postgresql://USER@HOST/DATABASE.")
 
@@ -96,43 +84,34 @@ class SQLiteSchema:
     shrinks: bool = False
     """Whether `PRAGMA incremental_vacuum` gives deleted pages back to the disk."""
 
-    def open(self, path: Path) -> sqlite3.Connection:
-        """Open the file for writing; it and its folders are made if they are missing, the file for its owner alone.
-
-        Raises:
-            UsageError: it cannot be opened, is not a file of this kind, or has another format. It is not changed.
-        """
+    def open(self, path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+        """Open the file. For writing, it and its folders are made if they are missing, the file for its owner alone.
+        One that cannot be opened, is of another kind or format, or is empty and only read is a `UsageError`, and not
+        changed."""
         with ExitStack() as failing:
             try:
-                _refuse_pipe(path)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                if path != IN_MEMORY and not path.exists():
-                    path.touch(mode=0o600)  # SQLite gives the files that it makes beside it the same mode.
-                connection = failing.enter_context(closing(connect(path)))
-                self._check(connection, path)
-                self._make(connection)
+                if path != IN_MEMORY and path.exists() and not (path.is_file() or path.is_dir()):
+                    # SQLite would wait for the writer of a pipe, and a device has no end.
+                    raise OSError("it is a pipe or a device, and no file")
+                if not read_only:
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    if path != IN_MEMORY and not path.exists():
+                        path.touch(
+                            mode=0o600
+                        )  # SQLite gives the files that it makes beside it the same mode.
+                connection = _connect_read_only(path) if read_only else connect(path)
+                failing.callback(connection.close)
+                self._check(connection, path, empty=not read_only)
+                if not read_only:
+                    self._make(connection)
             except (OSError, sqlite3.Error) as error:
-                raise self._unusable(path, error) from error
+                raise UsageError(
+                    f"The {self.noun} {path} cannot be opened ({error}); {self.way_out}."
+                ) from error
             failing.pop_all()
         return connection
 
-    def open_read_only(self, path: Path) -> sqlite3.Connection:
-        """Open an existing file, only for reading.
-
-        Raises:
-            UsageError: see `open`; also for an empty file.
-        """
-        with ExitStack() as failing:
-            try:
-                _refuse_pipe(path)
-                connection = failing.enter_context(closing(_connect_read_only(path)))
-                self._check(connection, path, empty=False)
-            except (OSError, sqlite3.Error) as error:
-                raise self._unusable(path, error) from error
-            failing.pop_all()
-        return connection
-
-    def _check(self, connection: sqlite3.Connection, path: Path, *, empty: bool = True) -> None:
+    def _check(self, connection: sqlite3.Connection, path: Path, *, empty: bool) -> None:
         # Count the tables before reading the mark: a process that creates them writes both in one transaction.
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         (mark,) = connection.execute("PRAGMA application_id").fetchone()
@@ -157,15 +136,6 @@ class SQLiteSchema:
         connection.execute(f"PRAGMA application_id = {self.mark}")
         connection.execute(f"PRAGMA user_version = {self.version}")
         connection.execute("COMMIT")
-
-    def _unusable(self, path: Path, error: Exception) -> UsageError:
-        return UsageError(f"The {self.noun} {path} cannot be opened ({error}); {self.way_out}.")
-
-
-def _refuse_pipe(path: Path) -> None:
-    """SQLite would wait for the writer of a pipe, and a device has no end."""
-    if path != IN_MEMORY and path.exists() and not (path.is_file() or path.is_dir()):
-        raise OSError("it is a pipe or a device, and no file")
 
 
 def connect(path: Path) -> sqlite3.Connection:

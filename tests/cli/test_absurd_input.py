@@ -146,7 +146,7 @@ def test_malformed_store_address_makes_no_folder_and_shows_no_password(
         monkeypatch.setenv("PODIUM_STORE", ADDRESS)
     else:
         Path("team.toml").write_text(f'store = "{ADDRESS}"\n')
-        trust(FoundFiles.read(Path("team.toml")))
+        trust(FoundFiles(Path("team.toml")))
     refused = podium(*tokens)
     assert refused.status == 2
     assert " address of a database" in refused.err or "://" in refused.err

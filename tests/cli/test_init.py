@@ -128,7 +128,7 @@ def test_init_writes_nothing_where_trust_cannot_be_kept(
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", "/dev/null/x")
     refused = podium("init", "--url", llama.url, "--output", "new/team.toml")
-    assert (refused.status, "trusted.sqlite" in refused.err) == (2, True)
+    assert (refused.status, "trusted.json" in refused.err) == (2, True)
     assert not Path("new").exists()
 
 

@@ -31,7 +31,7 @@ calls = 1
 def write_trusted(text: str) -> Path:
     path = Path("team.toml")
     path.write_text(text)
-    trust(FoundFiles.read(path))
+    trust(FoundFiles(path))
     return path
 
 

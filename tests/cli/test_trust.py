@@ -99,7 +99,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_trust_covers_files_that_can_act_and_no_data_files(folder: Path) -> None:
-    found = FoundFiles.read(Path("team.toml"))
+    found = FoundFiles(Path("team.toml"))
     assert sorted(found.digests) == sorted(os.path.realpath(folder / name) for name in ACTING)
 
 
@@ -132,7 +132,7 @@ def test_untrusted_folder_refusal_names_actions_and_podium_trust(podium: Podium)
 def test_trust_is_stored_listed_and_revoked(podium: Podium, tmp_path: Path) -> None:
     assert podium("trust", "--list").out == ""
     assert podium("trust", "./team.toml", "--yes").status == 0
-    kept = tmp_path / "data" / "podium" / "trusted.sqlite"
+    kept = tmp_path / "data" / "podium" / "trusted.json"
     assert kept.stat().st_mode & 0o777 == 0o600
     assert podium("trust", "--list").out.rstrip().endswith(os.path.realpath("team.toml"))
     assert "has been trusted since" in podium("trust").out
@@ -177,7 +177,7 @@ def test_unreadable_or_unconfirmed_files_are_not_trusted(
 @pytest.mark.parametrize("mode", [0o620, 0o602])
 def test_trust_record_writable_by_others_is_refused(mode: int, podium: Podium, tmp_path: Path) -> None:
     podium("trust", "--yes")
-    (tmp_path / "data" / "podium" / "trusted.sqlite").chmod(mode)
+    (tmp_path / "data" / "podium" / "trusted.json").chmod(mode)
     assert "Others can write" in one_sentence(podium("ask", "Hm?"))
 
 

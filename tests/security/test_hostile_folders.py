@@ -279,7 +279,7 @@ def test_a_copy_of_a_trusted_folder_is_not_trusted(
 
 def test_the_team_is_opened_from_the_bytes_that_were_compared(tmp_path: Path) -> None:
     write(TEAM | {"pool.toml": NESTED.replace("{pool}", "in/one.toml"), "in/one.toml": SCRIPTED}, tmp_path)
-    trust(FoundFiles.read(Path("team.toml")))
+    trust(FoundFiles(Path("team.toml")))
     file = find_team(TeamOptions())
     hostile = FUNCTION.replace("path =", 'fallback = "none"\npath =')
     for name in ("team.toml", "pool.toml", "in/one.toml"):
@@ -296,7 +296,7 @@ def test_the_team_is_opened_from_the_bytes_that_were_compared(tmp_path: Path) ->
 
 def test_settings_that_were_swapped_after_they_were_read_are_not_trusted(tmp_path: Path) -> None:
     write(FOLDERS["command"], tmp_path)
-    trust(FoundFiles.read(Path("team.toml")))
+    trust(FoundFiles(Path("team.toml")))
     good = Path("team.toml").read_text()
     Path("team.toml").write_text(f"{good}[budget]\nrounds = 50\n")
     read = FoundTeam(Path("team.toml"))

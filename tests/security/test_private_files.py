@@ -14,7 +14,6 @@ import pytest
 
 from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.calls.state_file import STATE
-from podium.cli.trust_store import TRUST_FILE
 from podium.server.keys.register import KEYS
 from podium.store import TraceStore
 from podium.workers.response_cache import ResponseCache
@@ -24,7 +23,6 @@ KEPT: dict[str, Callable[[Path], object]] = {
     "answers": ResponseCache,
     "spending": STATE.open,
     "keys": KEYS.file.open,
-    "trust": TRUST_FILE.open,
 }
 
 

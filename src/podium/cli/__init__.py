@@ -1,7 +1,7 @@
 """The command line: parses, delegates, prints. It is the core's top layer; lab and research add commands.
 
 Loads only what parsing needs: a verb's module is imported when the user calls the verb.
-Exit status: 0, 1 (it failed), 2 (wrong usage), 130 (interrupted).
+Exit status: 0, 1 (it failed), 2 (wrong usage), 130 (interrupted). Any function here may raise a `UsageError`.
 """
 
 from __future__ import annotations

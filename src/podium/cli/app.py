@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 from cyclopts import App, Parameter
 
@@ -225,7 +226,7 @@ VERBS = (
     ),
     Verb(
         "report",
-        "podium.cli.suite:report",
+        "podium.cli.evaluation:report",
         "Write the report of a run: curves, comparison, example plans, controls.",
         "podium report runs/demo",
     ),
@@ -250,22 +251,15 @@ _MAX_NUMBER = 10**15
 def _check_size(form: object, value: object) -> None:
     """Refuse numbers that no user means; some would fill the memory, or be written nowhere."""
     del form
-    if (
-        isinstance(value, int | float)
-        and abs(value) > _MAX_NUMBER
-        and value not in (float("inf"), float("-inf"))
-    ):
+    if isinstance(value, int | float) and _MAX_NUMBER < abs(value) < inf:
         raise ValueError(f"it is too large; give at most {_MAX_NUMBER:,}.")
 
 
 def verbs_for(tokens: Sequence[str]) -> tuple[Verb, ...]:
     """Podium's verbs, and those of installed packages unless the command line begins with one of Podium's.
 
-    Of two installed verbs with the same words, the second is left out.
-
-    Raises:
-        ConfigError: an installed verb cannot be loaded, or has the first word of one of Podium's; or the command line
-            begins with the first word of two verbs with the same words.
+    An installed verb that cannot be loaded, or has the first word of one of Podium's, is a `ConfigError`. Of two with
+    the same words, the second is left out, unless the command line begins with their first word.
     """
     own = {verb.words.split()[0] for verb in VERBS}
     if tokens and tokens[0] in own:

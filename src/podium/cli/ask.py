@@ -12,12 +12,11 @@ from podium.cli.options import Flag
 from podium.cli.printable import printable
 from podium.cli.team_file import find_team
 from podium.cli.team_options import AskOptions, Overrides
-from podium.cli.terminal import json_output, open_console, read_question
+from podium.cli.terminal import open_console, print_json, read_question
 from podium.errors import QuestionFailedError
 from podium.executor import StepEnded, StepStarted
 from podium.team import Event, QuestionEnded
 from podium.team.team import Team
-from podium.trace import Trace
 from podium.trace.serialization import to_json
 
 
@@ -52,21 +51,18 @@ async def ask(
             def observe(event: Event) -> None:
                 show_progress(event)
                 # Before a store that is locked or full is waited for.
-                if isinstance(event, QuestionEnded) and event.trace.status != "cancelled":
-                    _show(event.trace, json=json, full=full)
+                if not isinstance(event, QuestionEnded) or event.trace.status == "cancelled":
+                    return
+                if json:
+                    print_json(to_json(event.trace))
+                else:
+                    print_trace(event.trace, open_console(), full=full)
+                    sys.stdout.flush()
 
             trace = await opened.ask(asked_question, seed=chosen_seed, on_event=observe)
     if trace.answer is None:
         raise QuestionFailedError(trace.error or "No step succeeded.")
     return 0
-
-
-def _show(trace: Trace, *, json: bool, full: bool) -> None:
-    if json:
-        print(to_json(trace), file=json_output(), flush=True)
-    else:
-        print_trace(trace, open_console(), full=full)
-        sys.stdout.flush()
 
 
 @contextmanager

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json as json_
-import sys
-from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
 from podium.cli.options import Flag, read_time
-from podium.cli.printable import dollars, print_columns, shorten
-from podium.workers.response_cache import ResponseCache, WorkerSummary
+from podium.cli.printable import dollars, print_columns, say, shorten
+from podium.cli.terminal import print_json
+from podium.workers.response_cache import ResponseCache
 
 
 def show(file: Path, /, *, json: Flag = False) -> int:
@@ -24,17 +21,24 @@ def show(file: Path, /, *, json: Flag = False) -> int:
     with ResponseCache(file, replay=True) as cache:
         size, workers = cache.size, cache.workers
     if json:
-        rows = [
-            asdict(worker) | {"oldest": worker.oldest.isoformat(), "newest": worker.newest.isoformat()}
-            for worker in workers
-        ]
-        print(json_.dumps({"bytes": size, "workers": rows}))
+        print_json({"bytes": size, "workers": workers})
         return 0
     total = sum(worker.replies for worker in workers)
     paid = dollars(sum(worker.usd for worker in workers))
-    print(f"{_counted(total)} in {file}, {size / 1e6:,.1f} MB, for {paid}.")
+    say(f"{_counted(total)} in {file}, {size / 1e6:,.1f} MB, for {paid}.")
     if workers:
-        _print(workers)
+        head = ("worker", "replies", "cost", "oldest (UTC)", "newest (UTC)")
+        rows = (
+            (
+                shorten(worker.worker, 40),
+                f"{worker.replies:,}",
+                dollars(worker.usd),
+                f"{worker.oldest:%Y-%m-%d %H:%M}",
+                f"{worker.newest:%Y-%m-%d %H:%M}",
+            )
+            for worker in workers
+        )
+        print_columns([head, *rows])
     return 0
 
 
@@ -49,24 +53,9 @@ def clear(file: Path, /, *, older: str | None = None) -> int:
     with ResponseCache(file, create=False) as cache:
         deleted = cache.forget(before)
         left = cache.count
-    print(f"Deleted {_counted(deleted)}; {left:,} left in {file}.", file=sys.stderr)
+    say(f"Deleted {_counted(deleted)}; {left:,} left in {file}.", stderr=True)
     return 0
 
 
 def _counted(replies: int) -> str:
     return "1 reply" if replies == 1 else f"{replies:,} replies"
-
-
-def _print(workers: Sequence[WorkerSummary]) -> None:
-    rows = [("worker", "replies", "cost", "oldest (UTC)", "newest (UTC)")]
-    rows += [
-        (
-            shorten(worker.worker, 40),
-            f"{worker.replies:,}",
-            dollars(worker.usd),
-            f"{worker.oldest:%Y-%m-%d %H:%M}",
-            f"{worker.newest:%Y-%m-%d %H:%M}",
-        )
-        for worker in workers
-    ]
-    print_columns(rows)

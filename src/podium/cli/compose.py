@@ -14,11 +14,10 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from podium.cli.output_files import parent_folder
-from podium.cli.printable import counted, dollars, printable, shorten
+from podium.cli.printable import counted, dollars, printable, say, shorten
 from podium.cli.progress import show_progress
-from podium.cli.study_run import StudyOptions
 from podium.cli.team_options import TeamOptions
-from podium.cli.terminal import json_output, open_console, plain_table, print_sentence
+from podium.cli.terminal import open_console, plain_table, print_json
 from podium.config.toml_text import toml_text
 from podium.errors import UsageError, WorkerError
 from podium.evals.study.candidates import (
@@ -51,11 +50,7 @@ class ComposeOptions:
     """The environment variable with the endpoint's API key, where --pool is an address."""
 
     def check(self, team: TeamOptions) -> None:
-        """Refuse what cannot be used.
-
-        Raises:
-            UsageError: there is something.
-        """
+        """Raise a `UsageError` for what cannot be used."""
         if self.workers is not None and self.workers < 1:
             raise UsageError(f"--workers {self.workers}: give at least 1.")
         if self.key_env is not None and not is_address(team.pool):
@@ -71,61 +66,51 @@ def is_address(pool: str | None) -> bool:
 
 
 def write_candidates(address: str, key_env: str | None, folder: Path) -> str:
-    """Write the models of an endpoint as a pool file in a folder. Returns its name.
-
-    Raises:
-        UsageError: there are none, or they cannot be read.
-    """
+    """Write the models of an endpoint as a pool file in a folder. Returns its name."""
     key = None if key_env is None else read_key(key_env, where=("--key-env",))
     try:
         catalogue = asyncio.run(read_catalogue(address, key, key_env))
     except WorkerError as error:
         raise UsageError(f"{address}: its list of models cannot be read: {error}") from None
+    left_out = counted(len(catalogue.left_out), "model")
     if not catalogue.models:
         raise UsageError(
-            f"{address} lists no model with a price ({counted(len(catalogue.left_out), 'model')} without); write a "
-            "pool file with prices instead."
+            f"{address} lists no model with a price ({left_out} without); write a pool file with prices instead."
         )
     if catalogue.left_out:
-        left_out = counted(len(catalogue.left_out), "model")
-        open_console(stderr=True).print(f"Left out: {left_out} without a price or without text.")
+        say(f"Left out: {left_out} without a price or without text.", stderr=True)
     folder.mkdir(parents=True, exist_ok=True)
     workers = [model.worker_table(model.id, model.about) for model in catalogue.models]
     replace_file(folder / CANDIDATES, toml_text({"worker": workers}).encode())
     return str(folder / CANDIDATES)
 
 
-def compose(study: CompositionRun, options: StudyOptions) -> int:
-    """Test the candidates and write a team; returns 1 if none was chosen.
-
-    Raises:
-        UsageError: a number or a name that cannot be used; nothing was paid.
-    """
+def compose(study: CompositionRun, *, dry_run: bool, json: bool) -> int:
+    """Test the candidates and write a team; returns 1 if none was chosen."""
     study.check()
     _print_tests(study.pool, study.kinds)
-    if options.dry_run:
+    if dry_run:
         return 0
     with parent_folder(study.file), lock_folder(study.run), show_progress() as show:
         composed = asyncio.run(study.measure(partial(show, "Testing")))
-    if options.json:
-        print(composed.model_dump_json(), file=json_output())
+    if json:
+        print_json(composed.model_dump_json())
     else:
         _print(composed, study.budget_usd, study.file)
     return 0 if composed.chosen else 1
 
 
 def _print_tests(pool: Pool, kinds: QuestionKinds) -> None:
-    console = open_console(stderr=True)
     candidates, tests = len(order_of_tests(pool)), sum(map(len, kinds.tests.values()))
-    print_sentence(
-        console,
+    say(
         f"{counted(candidates, 'candidate')}, {counted(len(kinds.tests), 'kind')} of questions, "
         f"{counted(tests, 'test')} each: at most {counted(candidates * tests, 'call')}.",
+        stderr=True,
     )
     free = [worker.profile.name for worker in costly_workers(pool) if worker.profile.price.is_zero]
     if free:
         named = f"{', '.join(free[:5])}{' and others' * (len(free) > 5)}"
-        print_sentence(console, f"Counted as free, since their price is 0: {named}.")
+        say(f"Counted as free, since their price is 0: {named}.", stderr=True)
 
 
 def _print(composed: CandidateChoice, budget: float, file: Path) -> None:
@@ -139,9 +124,7 @@ def _print(composed: CandidateChoice, budget: float, file: Path) -> None:
             *("yes" * row.chosen, shorten(row.reason, _LONGEST_REASON)),
         )
         table.add_row(*map(Text, cells), style="bold" if row.chosen else None)
-    console = open_console()
-    console.print(table)
-    say = partial(print_sentence, console)
+    open_console().print(table)
     kinds = enumerate(composed.kinds.items(), 1)
     listed = (f"{n} {kind or UNSORTED} ({counted(tests, 'test')})" for n, (kind, tests) in kinds)
     say(f"Kinds of questions: {', '.join(listed)}.")

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json as json_
-import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Literal
 
-from rich.table import Table
 from rich.text import Text
 
-from podium.cli.options import Flag
-from podium.cli.printable import printable
-from podium.cli.team_file import FoundTeam
+from podium.cli.options import JSONArray
+from podium.cli.printable import printable, say
+from podium.cli.team_file import FoundTeam, flat
 from podium.cli.team_options import Overrides, PlannerOptions
-from podium.cli.terminal import open_console
+from podium.cli.terminal import open_console, plain_table, print_json
 from podium.team.settings import TeamSettings
 from podium.team.team_file import TeamFile
 
@@ -31,25 +28,19 @@ class ResolvedSetting:
     """The file and its line, the override, or the variable; empty for a default."""
 
 
-def show(*keys: Overrides, team: PlannerOptions = PlannerOptions(), json: Flag = False) -> int:
+def show(*keys: Overrides, team: PlannerOptions = PlannerOptions(), json: JSONArray = False) -> int:
     """Show every setting of the team with its value, and where it comes from: a line of the file, the command line, a
-    variable of the environment, or the default. Shows a file that is not trusted too, and says so.
-
-    Args:
-        json: Print a JSON array.
-    """
+    variable of the environment, or the default. Shows a file that is not trusted too, and says so."""
     overrides = (*team.overrides(), *keys)
     team_file = FoundTeam.find() if team.team is None and not team.no_team else None
     if team_file is not None:
-        print(printable(team_file.standing()), file=sys.stderr)
+        say(team_file.standing(), stderr=True)
     file = TeamFile(team.team, overrides) if team_file is None else team_file.without_trust_check(overrides)
     settings = list(settings_of(file))
     if json:
-        print(json_.dumps([asdict(setting) for setting in settings]))
+        print_json(settings)
         return 0
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("key", "value", "from"):
-        table.add_column(column, overflow="fold")
+    table = plain_table("key", "value", "from", wrap=True)
     for setting in settings:
         style = "dim" if setting.origin == "default" else ""
         value = "" if setting.value is None else printable(str(setting.value))
@@ -60,15 +51,11 @@ def show(*keys: Overrides, team: PlannerOptions = PlannerOptions(), json: Flag =
 
 
 def settings_of(file: TeamFile) -> Iterator[ResolvedSetting]:
-    """Every setting of a team, in the order of the class. Of the workers there are the names.
-
-    Raises:
-        ConfigError: see `TeamFile.read`.
-    """
+    """Every setting of a team, in the order of the class. Of the workers there are the names."""
     team = file.read()
     workers = ", ".join(worker.name for worker in team.worker)
     yield _setting(team, file, ("worker",), workers or None)
-    for where, value in _flat(team.model_dump(mode="json", exclude={"worker"})):
+    for where, value in flat(team.model_dump(mode="json", exclude={"worker"})):
         yield _setting(team, file, where, value)
 
 
@@ -84,12 +71,3 @@ def _setting(team: TeamSettings, file: TeamFile, where: tuple[str, ...], value: 
     if key == "budget.day_usd" and value != written:
         return ResolvedSetting(key, value, "environment", "$PODIUM_DAY_BUDGET_USD")
     return ResolvedSetting(key, value, "file", source.location(where))
-
-
-def _flat(tables: dict[str, Any], above: Sequence[str] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """The values of a table and of the tables in it; of deeper tables, the whole."""
-    for key, value in tables.items():
-        if isinstance(value, dict) and not above:
-            yield from _flat(value, (key,))
-        else:
-            yield (*above, key), value

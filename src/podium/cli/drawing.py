@@ -14,7 +14,7 @@ from rich.tree import Tree
 
 from podium.cli.printable import counted, dollars, priced, printable, seconds, shorten
 from podium.recordings import names_conditioned
-from podium.trace import Attempt, Outcome, Plan, RoundTrace, Span, Trace
+from podium.trace import Attempt, Plan, RoundTrace, Span, Trace
 from podium.types import Profile
 from podium.workflow import Workflow, needed_steps, topology
 
@@ -35,8 +35,6 @@ def print_trace(trace: Trace, console: Console, *, full: bool = False) -> None:
     """Print the drawing and then the answer, uncut and with its own line breaks alone.
 
     Args:
-        trace: what to draw.
-        console: where to.
         full: show texts uncut, the planner's prompt, the messages to each worker, thoughts and parameters.
     """
     console.print(draw_trace(trace, full=full))
@@ -56,14 +54,14 @@ def draw_trace(trace: Trace, *, full: bool = False) -> RenderableType:
         Text.assemble(("Question  ", "bold"), printable(trace.question.text).strip()),
         Text(_totals(trace), style="dim"),
     ]
-    if recorded := _count_recorded(trace):
-        parts.append(
-            Text(
-                f"Recorded: {counted(recorded, 'response')}, given to the bare question beforehand.", "yellow"
-            )
-        )
-    if trace.outcome is not None:
-        parts.append(_draw_outcome(trace.outcome))
+    recorded = sum(span.recorded is not None and not names_conditioned(span.recorded) for span in trace.spans)
+    if recorded:
+        given = f"{counted(recorded, 'response')}, given to the bare question beforehand"
+        parts.append(Text(f"Recorded: {given}.", "yellow"))
+    if (outcome := trace.outcome) is not None:
+        verdict = "" if outcome.right is None else outcome.verdict + (": " if outcome.note else "")
+        colour = "green" if outcome.right else "red"
+        parts.append(Text.assemble(("Outcome   ", "bold"), (verdict, colour), printable(outcome.note)))
     for number, round_ in enumerate(trace.rounds):
         parts += [Text(), _draw_round(number, round_, trace, full)]
     return Group(*parts)
@@ -87,83 +85,60 @@ def draw_workflow(workflow: Workflow, pool: Sequence[Profile], notes: Sequence[s
     return tree
 
 
-def _draw_outcome(outcome: Outcome) -> Text:
-    """What a user said about the answer."""
-    line = Text("Outcome   ", "bold")
-    if outcome.right is not None:
-        line.append(outcome.verdict, "green" if outcome.right else "red")
-        line.append(": " if outcome.note else "")
-    return line.append(printable(outcome.note))
-
-
-def _count_recorded(trace: Trace) -> int:
-    """Steps whose responses were recorded ones to the bare question."""
-    return sum(span.recorded is not None and not names_conditioned(span.recorded) for span in trace.spans)
-
-
 def _totals(trace: Trace) -> str:
-    took = f"{seconds(trace.seconds)} by the clock"
     about = "about " if trace.usage.estimated else ""
     spared = sum(span.spent.saved_usd for span in trace.spans)
     saved = f" ({dollars(spared)} saved by the cache)" if spared else ""
     return (
         f"{trace.id[:8]}  {trace.status}, planned by {printable(trace.planner)}, "
         f"{counted(trace.calls, 'call')}, {about}{counted(trace.usage.tokens, 'token')}, "
-        f"{priced(trace.cost_usd, trace.unpriced)}{saved}, {took}"
+        f"{priced(trace.cost_usd, trace.unpriced)}{saved}, {seconds(trace.seconds)} by the clock"
     )
 
 
 def _draw_round(number: int, round_: RoundTrace, trace: Trace, full: bool) -> RenderableType:
+    plan, workflow = round_.plan, round_.workflow
     title = Text(f"Round {number + 1}" if len(trace.rounds) > 1 else "Plan", "bold")
-    if round_.workflow is not None:
-        title.append(f": {counted(len(round_.workflow.steps), 'step')}, {topology(round_.workflow)}")
+    if workflow is not None:
+        title.append(f": {counted(len(workflow.steps), 'step')}, {topology(workflow)}")
     elif round_.accepted:
-        at = round_.plan.accepted_step
+        at = plan.accepted_step
         which = "the answer so far" if at is None else f"the response of step {at[1]} in round {at[0] + 1}"
         title.append(f": accepted {which}")
-    planned = f"  planned in {seconds(round_.plan.seconds)}"
-    if round_.plan.spent.usage.tokens:
-        planned += f", {counted(round_.plan.spent.usage.tokens, 'token')}"
-        planned += f", {priced(round_.plan.spent.cost_usd, round_.plan.spent.unpriced)}"
-    title.append(planned + _attempts(round_.plan.attempts), "dim not bold")
-    if round_.plan.edited:
+    spent = f", {_tokens_and_price(plan)}" if plan.spent.usage.tokens else ""
+    title.append(f"  planned in {seconds(plan.seconds)}{spent}{_attempts(plan.attempts)}", "dim not bold")
+    if plan.edited:
         title.append(", then edited by the user", "yellow not bold")
     tree = Tree(title, guide_style="dim")
-    if full:
-        for message in round_.plan.messages:
-            tree.add(
-                Text.assemble((f"prompt, {message.role}: ", "dim bold"), (printable(message.content), "dim"))
-            )
-    for rejected in round_.plan.rejected:
-        tree.add(_draw_rejected(rejected, full))
-    if full and round_.plan.reasoning:
-        tree.add(_draw_thought(round_.plan.reasoning))
-    only_planned = round_.workflow is not None and not round_.spans
-    if full or only_planned or round_.error is not None:
-        tree.add(Text(_cut_unless_full(round_.plan.text, _PLAN, full), "dim"))
+    for message in plan.messages if full else ():
+        tree.add(
+            Text.assemble((f"prompt, {message.role}: ", "dim bold"), (printable(message.content), "dim"))
+        )
+    for rejected in plan.rejected:
+        label = Text.assemble(("Rejected plan", "bold yellow"), (f"  {_tokens_and_price(rejected)}", "dim"))
+        label.append(f"\n{_cut_unless_full(rejected.text, _PLAN, full)}", "dim")
+        if full and rejected.reasoning:
+            label.append("\n").append(_draw_thought(rejected.reasoning))
+        tree.add(label.append(f"\n{printable(str(rejected.decision))}", "red"))
+    if full and plan.reasoning:
+        tree.add(_draw_thought(plan.reasoning))
+    if full or round_.error is not None or (workflow is not None and not round_.spans):
+        tree.add(Text(_cut_unless_full(plan.text, _PLAN, full), "dim"))
     if round_.error is not None:
         tree.add(Text(printable(str(round_.error)), "red"))
-    if round_.plan.reason is not None:
-        tree.add(Text(printable(round_.plan.reason), "yellow"))
-    shown = (len(round_.plan.visible_responses) or 1) if number else 0
+    if plan.reason is not None:
+        tree.add(Text(printable(plan.reason), "yellow"))
+    shown = (len(plan.visible_responses) or 1) if number else 0
     for span in round_.all_spans:
-        tree.add(_draw_span(span, shown if _sees_previous(round_, span) else 0, full))
+        steps = () if workflow is None or span in round_.abandoned else workflow.steps
+        sees = span.position < len(steps) and steps[span.position].access.sees_previous
+        tree.add(_draw_span(span, shown if sees else 0, full))
     return tree
 
 
-def _sees_previous(round_: RoundTrace, span: Span) -> bool:
-    steps = () if round_.workflow is None or span in round_.abandoned else round_.workflow.steps
-    return span.position < len(steps) and steps[span.position].access.sees_previous
-
-
-def _draw_rejected(rejected: Plan, full: bool) -> RenderableType:
-    label = Text.assemble(("Rejected plan", "bold yellow"))
-    cost = priced(rejected.spent.cost_usd, rejected.spent.unpriced)
-    label.append(f"  {counted(rejected.spent.usage.tokens, 'token')}, {cost}", "dim")
-    label.append(f"\n{_cut_unless_full(rejected.text, _PLAN, full)}", "dim")
-    if full and rejected.reasoning:
-        label.append("\n").append(_draw_thought(rejected.reasoning))
-    return label.append(f"\n{printable(str(rejected.decision))}", "red")
+def _tokens_and_price(plan: Plan) -> str:
+    spent = plan.spent
+    return f"{counted(spent.usage.tokens, 'token')}, {priced(spent.cost_usd, spent.unpriced)}"
 
 
 def _draw_thought(reasoning: str) -> Text:
@@ -188,9 +163,8 @@ def _draw_span(span: Span, previous: int, full: bool) -> RenderableType:
         if span.reply is not None and span.reply.reasoning:
             label.append("\n").append(_draw_thought(span.reply.reasoning))
     if span.response is not None:
-        label.append("\n→ ", _COLOURS["done"]).append(
-            _cut_unless_full(span.response, _RESPONSE, full), "cyan"
-        )
+        response = _cut_unless_full(span.response, _RESPONSE, full)
+        label.append("\n→ ", _COLOURS["done"]).append(response, "cyan")
     if span.error is not None:
         label.append(f"\n{printable(span.error)}", _COLOURS[span.status])
     if span.called:
@@ -207,29 +181,25 @@ def _team_lines(trace: Trace, indent: str) -> Iterator[str]:
     for number, round_ in enumerate(trace.rounds):
         before = f"round {number + 1}, " if len(trace.rounds) > 1 else ""
         for span in round_.spans:
-            did = _describe_spent(span) if span.called else span.status
-            failed = f", {span.status}" if span.called and span.status != "done" else ""
-            instead = (
-                f", answered by {printable(span.answered_by)}"
-                if span.answered_by not in (None, span.worker)
-                else ""
-            )
-            yield f"{indent}{before}{span.position} {printable(span.worker)}: {did}{instead}{failed}"
+            did = [_describe_spent(span)] if span.called else []
+            if span.answered_by not in (None, span.worker):
+                did.append(f"answered by {printable(span.answered_by or '')}")
+            if span.status != "done" or not span.called:
+                did.append(span.status)
+            yield f"{indent}{before}{span.position} {printable(span.worker)}: {', '.join(did)}"
             if span.nested is not None:
                 yield from _team_lines(span.nested, f"{indent}  ")
 
 
 def _describe_spent(span: Span) -> str:
+    tokens = counted(span.usage.tokens, "token")
     if span.cached:
         once = f"{dollars(span.spent.saved_usd)} and {seconds(span.seconds)} when it was made"
-        return f"{counted(span.usage.tokens, 'token')}, out of the cache ({once})"
-    doubted = span.usage.implausible
-    spent = [
-        counted(span.usage.tokens, "token") + (f" (estimated; it reported {doubted})" if doubted else ""),
-        dollars(span.spent.cost_usd),
-        _time(span),
-    ]
-    return ", ".join(spent) + _attempts(span.attempts)
+        return f"{tokens}, out of the cache ({once})"
+    if doubted := span.usage.implausible:
+        tokens += f" (estimated; it reported {doubted})"
+    time = seconds(span.seconds) if span.recorded is None else f"recorded as {printable(span.recorded)}"
+    return f"{tokens}, {dollars(span.spent.cost_usd)}, {time}{_attempts(span.attempts)}"
 
 
 def _attempts(attempts: Sequence[Attempt]) -> str:
@@ -238,17 +208,10 @@ def _attempts(attempts: Sequence[Attempt]) -> str:
     return f", {len(attempts)} attempts ({kinds})" if kinds and len(attempts) > 1 else ""
 
 
-def _time(span: Span) -> str:
-    if span.recorded is not None:
-        return f"recorded as {printable(span.recorded)}"
-    return seconds(span.seconds)
-
-
 def _describe_input(reads: Sequence[int], previous: int) -> str:
     seen = []
     if reads:
-        steps = ", ".join(map(str, reads))
-        seen.append(f"step{'s' if len(reads) > 1 else ''} {steps}")
+        seen.append(f"step{'s' if len(reads) > 1 else ''} {', '.join(map(str, reads))}")
     if previous:
         seen.append("the answer of the round before" if previous == 1 else f"{previous} earlier responses")
     return f"sees the question{' and ' + ' and '.join(seen) if seen else ' alone'}"

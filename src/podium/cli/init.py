@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import json as json_
 import shlex
-import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
-from rich.text import Text
 
 from podium.cli.found_files import FILE, FoundFiles
 from podium.cli.options import Flag
 from podium.cli.output_files import parent_folder, refuse_existing
 from podium.cli.pool import check_pool, print_findings
-from podium.cli.printable import counted, printable
+from podium.cli.printable import counted, printable, say
 from podium.cli.proposal import USUAL_PORT, Proposal, free_port, propose, size
-from podium.cli.terminal import confirm, open_console, print_sentence
+from podium.cli.terminal import confirm, open_console, print_json
 from podium.cli.trust_store import trust
 from podium.config.toml_text import toml_text
 from podium.errors import ConfigError, GraderError, UsageError
@@ -39,8 +36,6 @@ _SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What is here."""
-
     servers: tuple[FoundServer, ...]
     providers: tuple[FoundServer, ...]
     """Those that the user agreed to ask."""
@@ -49,10 +44,6 @@ class _Found:
     @property
     def models(self) -> list[FoundModel]:
         return [model for server in (*self.servers, *self.providers) for model in server.models]
-
-    @property
-    def models_of_named_servers(self) -> list[FoundModel]:
-        return [model for server in self.servers if server.is_named for model in server.models]
 
 
 def init(
@@ -78,17 +69,24 @@ def init(
     found = _find_models(url or (), yes=yes, json=json)
     if not found.models:
         if json:
-            print(json_.dumps(_document(found, None, output, ())))
-        print(f"podium: {printable(_nothing_found(found))}", file=sys.stderr)
+            print_json(_document(found, None, output, ()))
+        say(f"podium: {_nothing_found(found)}", stderr=True)
         return 1
-    proposal = propose(
-        found.models, isolates=asyncio.run(_isolates()), preferred=found.models_of_named_servers
-    )
+    preferred = [model for server in found.servers if server.is_named for model in server.models]
+    proposal = propose(found.models, isolates=asyncio.run(_isolates()), preferred=preferred)
     with parent_folder(output):
-        _write(output, proposal)
+        notes = "".join(f"# {printable(note)}\n" for note in proposal.notes)
+        head = f"# Written by podium init. docs/workers.md says what else a worker can have.\n{notes}\n"
+        try:
+            with output.open("x", encoding="utf-8") as file:
+                file.write(head + toml_text(proposal.tables))
+        except OSError as error:
+            raise UsageError(
+                f"{output} cannot be written: {error.strerror}; name another --output."
+            ) from None
         if output.name == FILE:
             try:
-                trust(FoundFiles.read(output))  # What the user had written for them they need not read again.
+                trust(FoundFiles(output))  # What the user had written for them they need not read again.
             except BaseException:
                 output.unlink()
                 raise
@@ -102,7 +100,7 @@ def init(
         ):
             findings = asyncio.run(check_pool(TeamFile(str(output)).read(), _CHECK_S))
     if json:
-        print(json_.dumps(_document(found, proposal, output, findings)))
+        print_json(_document(found, proposal, output, findings))
     else:
         _print_end(output, proposal, findings, free_port(found.servers))
     return 0 if all(finding.answered for finding in findings) else 1
@@ -110,22 +108,20 @@ def init(
 
 def _find_models(urls: Sequence[str], *, yes: bool, json: bool) -> _Found:
     """All models that are here, printed as they are found unless the output is JSON."""
-    servers = asyncio.run(find_servers(urls))
+    servers, keys = asyncio.run(find_servers(urls)), found_keys()
     if not json:
         _print_servers(servers)
-    keys = found_keys()
     providers = []
     for key in keys:
         question = f"{key.env} is set. Propose models of {key.provider.name} too? They cost money."
         if yes or (not json and confirm(question)):
             providers.append(asyncio.run(list_models(key)))
-    if providers and not json:
+    if not json:
         _print_servers(providers)
     return _Found(servers, tuple(providers), keys)
 
 
 async def _isolates() -> bool:
-    """Whether programs run in isolation here."""
     pool = SandboxPool()
     try:
         return not (await pool.isolation()).weak
@@ -135,22 +131,11 @@ async def _isolates() -> bool:
         await pool.close()
 
 
-def _write(output: Path, proposal: Proposal) -> None:
-    notes = "".join(f"# {printable(note)}\n" for note in proposal.notes)
-    text = f"# Written by podium init. docs/workers.md says what else a worker can have.\n{notes}\n"
-    try:
-        with output.open("x", encoding="utf-8") as file:
-            file.write(text + toml_text(proposal.tables))
-    except OSError as error:
-        raise UsageError(f"{output} cannot be written: {error.strerror}; name another --output.") from None
-
-
 def _nothing_found(found: _Found) -> str:
-    unused = [key.env for key in found.keys if not found.providers]
-    if unused:
+    if unused := [key.env for key in found.keys if not found.providers]:
         return (
-            f"No server with a model that chats answers on this machine. {', '.join(unused)} "
-            f"{'are' if len(unused) > 1 else 'is'} set: to use models that cost money, agree, or add --yes."
+            "No server with a model that chats answers on this machine. To use models that cost money, agree, or add "
+            f"--yes; set in the environment: {', '.join(unused)}."
         )
     return (
         "No server with a model that chats answers on this machine, and no provider's key leads to one. Start a "
@@ -162,44 +147,27 @@ def _document(
     found: _Found, proposal: Proposal | None, output: Path, findings: Sequence[CheckResult]
 ) -> dict[str, Any]:
     return {
-        "servers": [_server_document(server) for server in found.servers],
-        "providers": [_server_document(server) for server in found.providers],
+        "servers": found.servers,
+        "providers": found.providers,
         "keys": [{"provider": key.provider.name, "env": key.env} for key in found.keys],
         "proposal": None if proposal is None else proposal.tables,
         "paid": proposal is not None and proposal.is_paid,
         "notes": [] if proposal is None else proposal.notes,
         "written": None if proposal is None else str(output),
-        "checks": [asdict(finding) for finding in findings],
+        "checks": findings,
     }
 
 
-def _server_document(server: FoundServer) -> dict[str, Any]:
-    models = [
-        asdict(model) | {"price": None if model.price is None else model.price.model_dump(mode="json")}
-        for model in server.models
-    ]
-    return asdict(server) | {"models": models}
-
-
 def _print_servers(servers: Sequence[FoundServer]) -> None:
-    console = open_console()
-    silent = [server for server in servers if not server.answers]
-    for server in servers:
-        if server in silent:
-            continue
-        models = [_describe_model(model) for model in server.models[:_SHOWN]]
+    for server in (server for server in servers if server.answers):
+        facts = [server.problem, *map(_describe_model, server.models[:_SHOWN])]
         if (unshown := len(server.models) - _SHOWN) > 0:
-            models.append(f"{unshown} more")
-        line = Text.assemble((f"{server.kind} ", "bold"), f"at {printable(server.url)}: ")
+            facts.append(f"{unshown} more")
         if server.left_out:
-            models.append(f"left out: {', '.join(server.left_out[:_SHOWN])}")
-        line.append(
-            printable("; ".join(filter(None, (server.problem, *models)))), "" if server.models else "dim"
-        )
-        console.print(line, soft_wrap=True)
-    if silent:
-        asked = ", ".join(f"{printable(server.url)} ({server.kind})" for server in silent)
-        console.print(Text(f"Nothing answers at {asked}.", "dim"), soft_wrap=True)
+            facts.append(f"left out: {', '.join(server.left_out[:_SHOWN])}")
+        say(f"{server.kind} at {server.url}: {'; '.join(filter(None, facts))}")
+    if silent := ", ".join(f"{server.url} ({server.kind})" for server in servers if not server.answers):
+        say(f"Nothing answers at {silent}.")
 
 
 def _describe_model(model: FoundModel) -> str:
@@ -212,7 +180,6 @@ def _describe_model(model: FoundModel) -> str:
 
 
 def _print_written(output: Path, proposal: Proposal, found: _Found) -> None:
-    console = open_console()
     workers = ", ".join((*proposal.names, *proposal.tools))
     lines = [f"\nWrote {output}: {proposal.conductor} conducts; the workers are {workers}."]
     if proposal.left_out:
@@ -223,27 +190,22 @@ def _print_written(output: Path, proposal: Proposal, found: _Found) -> None:
         unused = ", ".join(key.env for key in found.keys)
         lines.append(f"Keys that were found and not used, since their models cost money: {unused}.")
     for line in lines:
-        print_sentence(console, line)
+        say(line)
 
 
 def _print_end(output: Path, proposal: Proposal, findings: Sequence[CheckResult], port: int) -> None:
-    console = open_console()
     if findings:
-        console.print()
+        say("")
         print_findings(findings)
     team = "" if output == Path(FILE) else f" --team {shlex.quote(str(output))}"
     planner = ""
     if any(finding.role == "planner" and not finding.answered for finding in findings):
         planner = f" --planner self-fusion:{proposal.conductor}:3"
-        print_sentence(
-            console,
+        say(
             f"\n{proposal.conductor} has not planned. Let another model conduct (docs/local-models.md), or go on "
-            "without a Conductor:",
+            "without a Conductor:"
         )
     else:
-        console.print("\nNext:")
-    for command in (
-        f'podium ask{team}{planner} "How many days are there from 3 March to 2 May?"',
-        f"podium serve{team}{planner}" + ("" if port == USUAL_PORT else f" --port {port}"),
-    ):
-        print_sentence(console, f"    {command}")
+        say("\nNext:")
+    say(f'    podium ask{team}{planner} "How many days are there from 3 March to 2 May?"')
+    say(f"    podium serve{team}{planner}" + ("" if port == USUAL_PORT else f" --port {port}"))

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import json as json_
 import re
-import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
+from typing import TypeVar
 
-from podium.cli.options import Flag, StoreLocation
-from podium.cli.printable import dollars, print_columns, shorten
+from podium.cli.options import Flag, JSONArray, StoreLocation
+from podium.cli.printable import dollars, print_columns, say, shorten
 from podium.cli.team_file import found_store
+from podium.cli.terminal import print_json
 from podium.errors import UsageError
 from podium.server.keys.caller import Caller, KeyAllowance
 from podium.server.keys.keys import open_register
-from podium.server.keys.register import KeySpending, Secret, StoredKey
+from podium.server.keys.register import KeySpending, Register, Secret, StoredKey
 from podium.workers.spend_limit import NANO_PER_USD
 
+T = TypeVar("T")
 _MOST_RPM = 60_000
 _NAME = re.compile(r"\w(?:[\w .@+-]{0,62}\w)?")
 
@@ -60,27 +61,21 @@ def add(
         rpm=rpm,
         allowance=None if budget_usd is None else KeyAllowance.read(budget_usd),
     )
-    if not asyncio.run(_add(StoredKey(caller, secret.digest, datetime.now(UTC)), store)):
+    key = StoredKey(caller, secret.digest, datetime.now(UTC))
+    if not _call(store, lambda register: register.add(key), create=True):
         raise UsageError(
             f"There is a key named {name!r} already; give another name, or remove it with `podium keys remove`."
         )
     print(secret.text)
-    print(
-        f"The key of {name}: store it now; Podium keeps only a hash and cannot show it again.",
-        file=sys.stderr,
-    )
+    say(f"The key of {name}: store it now; Podium keeps only a hash and cannot show it again.", stderr=True)
     return 0
 
 
-def list_keys(*, store: StoreLocation = None, json: Flag = False) -> int:
-    """List the keys by name, with their limits and what each has spent.
-
-    Args:
-        json: Print a JSON array.
-    """
-    keys = asyncio.run(_list(store))
+def list_keys(*, store: StoreLocation = None, json: JSONArray = False) -> int:
+    """List the keys by name, with their limits and what each has spent."""
+    keys = _call(store, lambda register: register.spendings(datetime.now(UTC)))
     if json:
-        print(json_.dumps([_document(key, spending) for key, spending in keys]))
+        print_json([_document(key, spending) for key, spending in keys])
     elif keys:
         _print(keys)
     else:
@@ -96,34 +91,23 @@ def remove(name: str, /, *, store: StoreLocation = None) -> int:
         name: As `podium keys list` shows it.
     """
     name = name.strip()
-    if not asyncio.run(_remove(name, store)):
+    if not _call(store, lambda register: register.remove(name)):
         raise UsageError(f"There is no key named {shorten(name, 80)!r}; `podium keys list` shows all keys.")
-    print(f"The key of {name} is removed.", file=sys.stderr)
+    say(f"The key of {name} is removed.", stderr=True)
     return 0
 
 
-async def _add(key: StoredKey, store: str | None) -> bool:
-    register = open_register(store or found_store())
-    try:
-        return await register.add(key)
-    finally:
-        await register.close()
+def _call(store: str | None, work: Callable[[Register], Awaitable[T]], *, create: bool = False) -> T:
+    """What the work gives with the keys of a store, by default those of the store that is found."""
 
+    async def call() -> T:
+        register = open_register(store or found_store(), create=create)
+        try:
+            return await work(register)
+        finally:
+            await register.close()
 
-async def _remove(name: str, store: str | None) -> bool:
-    register = open_register(store or found_store(), create=False)
-    try:
-        return await register.remove(name)
-    finally:
-        await register.close()
-
-
-async def _list(store: str | None) -> Sequence[tuple[StoredKey, KeySpending]]:
-    register = open_register(store or found_store(), create=False)
-    try:
-        return await register.spendings(datetime.now(UTC))
-    finally:
-        await register.close()
+    return asyncio.run(call())
 
 
 def _names(option: str, text: str) -> tuple[str, ...]:

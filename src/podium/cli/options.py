@@ -14,6 +14,9 @@ from podium.errors import UsageError
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 """An option without a value; it has no --no- form."""
 
+JSONArray = Annotated[bool, Parameter(negative="", show_default=False, help="Print a JSON array.")]
+"""The option --json of verbs that list things."""
+
 DEFAULT_STORE = "$PODIUM_STORE, else ~/.local/share/podium/traces.sqlite"
 
 StoreFile = Annotated[
@@ -38,11 +41,7 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 def read_time(text: str, now: datetime) -> datetime:
     """The time, in UTC, of "2026-03-01" or "2026-03-01T12:30" (UTC unless it has an offset), or of "12h" or "2d" before
-    `now`, which is in UTC.
-
-    Raises:
-        UsageError: it is none of these.
-    """
+    `now`, which is in UTC."""
     wanted = text.strip()
     if ago := re.fullmatch(r"(\d{1,5})([mhdw])", wanted):
         return now - timedelta(**{_UNITS[ago[2]]: int(ago[1])})

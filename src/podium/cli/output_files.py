@@ -11,11 +11,7 @@ from podium.recordings import header_path
 
 
 def check_recording_path(out: Path) -> None:
-    """Check that a recording may have this path.
-
-    Raises:
-        UsageError: it does not end in .parquet; or it, or the same path with .json, is a folder or cannot be read.
-    """
+    """Refuse a path that does not end in .parquet; or if it, or the same path with .json, is a folder."""
     if out.suffix != ".parquet":
         raise UsageError(f"{out}: a recording's file is called NAME.parquet.")
     for file in (out, header_path(out)):
@@ -46,11 +42,7 @@ def refuse_existing(files: Sequence[Path], way_out: str, *, option: str | None =
 
 @contextmanager
 def parent_folder(file: Path) -> Iterator[None]:
-    """Make the folder of a file that will be written. If the block fails, remove the folders that were made.
-
-    Raises:
-        UsageError: the folder cannot be made.
-    """
+    """Make the folder of a file that will be written. If the block fails, remove the folders that were made."""
     missing = [folder for folder in file.parents if not folder.exists()]
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

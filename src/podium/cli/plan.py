@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json as json_
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
 
 from rich.text import Text
 
@@ -16,14 +13,11 @@ from podium.cli.options import Flag
 from podium.cli.printable import counted, dollars, priced, printable, ranged, seconds
 from podium.cli.team_file import find_team
 from podium.cli.team_options import AskOptions, Overrides
-from podium.cli.terminal import open_console, read_question
+from podium.cli.terminal import open_console, print_json, read_question
 from podium.errors import QuestionFailedError, UsageError
 from podium.executor.estimate import ASSUMED_TOKENS, ENOUGH, SPREAD, Estimate, PlanEstimate, estimate_plan
 from podium.store.answers import PastAnswers, past_answers
-from podium.team.settings import TeamSettings
 from podium.team.team import Team
-from podium.trace import Plan
-from podium.types import Profile
 from podium.workflow import Workflow, topology
 
 
@@ -49,14 +43,14 @@ async def plan(
         raise UsageError(f"--response-tokens {response_tokens}: give at least 1.")
     settings = find_team(team, keys).read()
     chosen_seed = token_hex(8) if seed is None else seed
-    past = _past(settings)
+    past = _past(settings.store_address)
     # The plan is shown before the team closes: it is paid for, whatever closing its spend limits says.
     async with Team.from_settings(settings, seed=chosen_seed) as opened:
         name, decided = opened.planner.name, await opened.plan(asked_question, seed=chosen_seed)
         workflow = decided.decision
         if not isinstance(workflow, Workflow):
             if json:
-                print(json_.dumps({"planner": name, "text": decided.text, "error": str(workflow)}))
+                print_json({"planner": name, "text": decided.text, "error": str(workflow)})
             else:
                 open_console().print(Text(printable(decided.text), "dim"))
             raise QuestionFailedError(f"There is no plan. {workflow}")
@@ -64,54 +58,49 @@ async def plan(
             workflow, opened.pool, asked_question, response_tokens=response_tokens, past=past
         )
         if json:
-            print(json_.dumps(_document(name, decided, workflow, expected)), flush=True)
+            print_json(
+                {
+                    "planner": name,
+                    "text": decided.text,
+                    "planning_cost_usd": None if decided.spent.unpriced else decided.spent.cost_usd,
+                    "topology": topology(workflow),
+                    "workflow": workflow,
+                    "estimate": expected,
+                }
+            )
         else:
-            _print(name, decided, workflow, expected, opened.pool.profiles)
-            _print_assumptions(expected, response_tokens)
+            console = open_console()
+            console.print(draw_workflow(workflow, opened.pool.profiles, _notes(workflow, expected)))
+            planned = f"{printable(name)}, {priced(decided.spent.cost_usd, decided.spent.unpriced)}"
+            console.print(Text(f"\nPlanned by {planned}. Nothing was run."))
+            console.print(Text(_summary(expected), "bold"))
+            if not all(step.past_answers for step in expected.steps):
+                assumed = f"responses of {response_tokens} tokens (--response-tokens), "
+                spread = f"{SPREAD} times fewer or {SPREAD} times more"
+                known = f"Assumed where fewer than {ENOUGH} past answers are known"
+                console.print(Text(f"{known}: {assumed}{spread}.", "dim"))
     return 0
 
 
-def _past(settings: TeamSettings) -> Mapping[str, PastAnswers]:
-    """The past answers in the store's newest traces. There are none if the store is a database, or not made yet."""
-    store = settings.store_address
+def _past(store: str | None) -> Mapping[str, PastAnswers]:
+    """The past answers in the store. There are none if it is a database, or not made yet."""
     return past_answers(Path(store)) if store is not None and Path(store).is_file() else {}
 
 
-def _document(planner: str, decided: Plan, workflow: Workflow, expected: PlanEstimate) -> dict[str, Any]:
-    return {
-        "planner": planner,
-        "text": decided.text,
-        "planning_cost_usd": None if decided.spent.unpriced else decided.spent.cost_usd,
-        "topology": topology(workflow),
-        "workflow": asdict(workflow),
-        "estimate": asdict(expected),
-    }
-
-
-def _print(
-    planner: str, decided: Plan, workflow: Workflow, expected: PlanEstimate, pool: Sequence[Profile]
-) -> None:
+def _notes(workflow: Workflow, expected: PlanEstimate) -> list[str]:
+    """A line about the cost of each step. It is empty for a step that is skipped."""
     notes = ["" for _ in workflow.steps]
     for step in expected.steps:
         basis = f"from {counted(step.past_answers, 'past answer')}" if step.past_answers else "assumed"
         notes[step.position] = f"about {_tokens(step)}, {_price(step)}{_time(step)}; {basis}"
-    planned = f"Planned by {printable(planner)}, {priced(decided.spent.cost_usd, decided.spent.unpriced)}."
+    return notes
+
+
+def _summary(expected: PlanEstimate) -> str:
+    about = "about " if expected.cost_usd.likely or not expected.unpriced else ""
     most = "" if expected.unpriced else f", at most {dollars(expected.most_usd)}"
-    costs = f"{'about ' * bool(expected.cost_usd.likely or not expected.unpriced)}{_price(expected)}{most}"
     calls = counted(len(expected.steps), "call")
-    console = open_console()
-    console.print(draw_workflow(workflow, pool, notes))
-    console.print(Text(f"\n{planned} Nothing was run."))
-    console.print(Text(f"Running it: {calls}, {costs}, {_tokens(expected)}{_time(expected)}.", "bold"))
-
-
-def _print_assumptions(expected: PlanEstimate, response_tokens: int) -> None:
-    if not all(step.past_answers for step in expected.steps):
-        sentence = (
-            f"Assumed where fewer than {ENOUGH} past answers are known: responses of {response_tokens} tokens "
-            f"(--response-tokens), {SPREAD} times fewer or {SPREAD} times more."
-        )
-        open_console().print(Text(sentence, "dim"))
+    return f"Running it: {calls}, {about}{_price(expected)}{most}, {_tokens(expected)}{_time(expected)}."
 
 
 def _tokens(expected: Estimate) -> str:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json as json_
 import statistics
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -21,11 +20,11 @@ from podium.calls import Dispatcher
 from podium.calls.breaker import Cooldown
 from podium.calls.shared_spend_limit import open_day_limit
 from podium.calls.state_file import CooldownFile
-from podium.cli.options import Flag
+from podium.cli.options import JSONArray
 from podium.cli.printable import counted, dollars, priced, printable, seconds, shorten
 from podium.cli.team_file import find_team
 from podium.cli.team_options import Overrides, TeamOptions
-from podium.cli.terminal import open_console, open_trace_store, plain_table
+from podium.cli.terminal import open_console, open_trace_store, plain_table, print_json
 from podium.errors import UsageError
 from podium.team.checkup import CheckResult, check_workers
 from podium.team.opened_planner import pays_for_plans
@@ -33,20 +32,11 @@ from podium.team.settings import TeamSettings
 from podium.team.team import Team
 from podium.team.team_file import open_pool
 from podium.team.team_worker import TeamWorker
-from podium.trace import Span, Trace
+from podium.trace import Trace
 from podium.workers.base import Worker, has_paid_workers
 from podium.workers.build import UnreadyWorker
 from podium.workers.pool import Pool
 from podium.workers.spend_limit import SpendLimit
-
-
-@dataclass(frozen=True, slots=True)
-class _WorkerStatus:
-    """One worker, with its cooldown and its past calls."""
-
-    worker: Worker
-    cooldown: Cooldown | None
-    past: WorkerHistory | None
 
 
 def list_workers(
@@ -55,18 +45,30 @@ def list_workers(
     store: Annotated[
         Path | None, Parameter(help="An SQLite file of traces: also show each worker's calls in it.")
     ] = None,
-    json: Flag = False,
+    json: JSONArray = False,
 ) -> int:
-    """List the workers of a pool, and which of them are in cooldown after too many failures. Needs no API keys.
-
-    Args:
-        json: Print a JSON array.
-    """
-    workers = _read_status(open_pool(find_team(team, keys).read(), ready=False), store)
-    if json:
-        print(json_.dumps([_as_json(worker) for worker in workers]))
-    else:
-        _print_workers(workers, with_past=store is not None)
+    """List the workers of a pool, and which of them are in cooldown after too many failures. Needs no API keys."""
+    pool = open_pool(find_team(team, keys).read(), ready=False)
+    past = None
+    if store is not None:
+        with open_trace_store(store, create=False) as traces:
+            past = worker_histories(traces.iterate())
+    with closing(CooldownFile()) as file:
+        cooldowns = {worker.profile.name: file.get(worker) for worker in pool}
+    if not json:
+        _print_workers(pool, cooldowns, past)
+        return 0
+    print_json(
+        [
+            worker.profile.model_dump(mode="json")
+            | {
+                "unready": worker.reason if isinstance(worker, UnreadyWorker) else None,
+                "cooldown": cooldowns[worker.profile.name],
+                "past": (past or {}).get(worker.profile.name),
+            }
+            for worker in pool
+        ]
+    )
     return 0
 
 
@@ -74,13 +76,12 @@ def check(
     *keys: Overrides,
     team: TeamOptions = TeamOptions(),
     timeout: float | None = None,
-    json: Flag = False,
+    json: JSONArray = False,
 ) -> int:
     """Ask every worker and the Conductor one small question; return 1 if any did not answer. You pay for the answers.
 
     Args:
         timeout: The most seconds for each answer. Default: the worker's timeout in the pool file.
-        json: Print a JSON array.
     """
     if timeout is not None and not timeout > 0:
         raise UsageError(f"--timeout {timeout}: give seconds above 0.")
@@ -90,18 +91,15 @@ def check(
     ):
         findings = asyncio.run(check_pool(settings, timeout))
     if json:
-        print(json_.dumps([asdict(finding) for finding in findings]))
+        print_json(findings)
     else:
         print_findings(findings)
     return 0 if all(finding.answered for finding in findings) else 1
 
 
 async def check_pool(settings: TeamSettings, limit_s: float | None) -> tuple[CheckResult, ...]:
-    """Ask each worker one small question, then the Conductor; returns the results in this order.
-
-    Args:
-        limit_s: the most seconds for each answer. Without it, the worker's own timeout holds.
-    """
+    """Ask each worker one small question, then the Conductor, for `limit_s` seconds or the worker's own timeout;
+    returns the results in this order."""
     day = open_day_limit(settings.budget.day_usd)
     with nullcontext() if day is None else closing(day):
         spend_limits = () if day is None else (day,)
@@ -110,10 +108,12 @@ async def check_pool(settings: TeamSettings, limit_s: float | None) -> tuple[Che
             results = await check_workers(pool, limit_s, spend_limits if has_paid_workers(pool) else ())
         finally:
             await pool.close()
-        results = tuple(
-            _with_note(result, _paid_fallback(pool.named(result.worker), pool)) for result in results
+        notes = (_paid_fallback(pool.named(result.worker), pool) for result in results)
+        noted = (
+            replace(result, note=" ".join(filter(None, (result.note, note))) or None)
+            for result, note in zip(results, notes, strict=True)
         )
-        return (*results, await _check_conductor(settings, limit_s, spend_limits))
+        return (*noted, await _check_conductor(settings, limit_s, spend_limits))
 
 
 def _paid_fallback(worker: Worker, pool: Pool) -> str | None:
@@ -127,10 +127,6 @@ def _paid_fallback(worker: Worker, pool: Pool) -> str | None:
     if fallback is None:
         return None
     return f"it has no price, and its fallback {fallback.profile.name!r} costs money."
-
-
-def _with_note(result: CheckResult, note: str | None) -> CheckResult:
-    return replace(result, note=" ".join(filter(None, (result.note, note))) or None)
 
 
 async def _check_conductor(
@@ -154,59 +150,36 @@ async def _check_conductor(
             )
 
 
-def _read_status(pool: Pool, store: Path | None) -> list[_WorkerStatus]:
-    past: dict[str, WorkerHistory] = {}
-    if store is not None:
-        with open_trace_store(store, create=False) as traces:
-            past = worker_histories(traces.iterate())
-    cooldowns = CooldownFile()
-    try:
-        return [
-            _WorkerStatus(worker, cooldowns.get(worker), past.get(worker.profile.name)) for worker in pool
-        ]
-    finally:
-        cooldowns.close()
-
-
-def _as_json(status: _WorkerStatus) -> dict[str, object]:
-    worker = status.worker
-    return worker.profile.model_dump(mode="json") | {
-        "unready": worker.reason if isinstance(worker, UnreadyWorker) else None,
-        "cooldown": asdict(status.cooldown) if status.cooldown else None,
-        "past": asdict(status.past) if status.past else None,
-    }
-
-
-def _print_workers(workers: Sequence[_WorkerStatus], *, with_past: bool) -> None:
-    table = plain_table(
-        "worker", ">$ in / out", ">time", *([">calls", ">failed", ">median"] if with_past else [])
-    )
+def _print_workers(
+    pool: Pool,
+    cooldowns: Mapping[str, Cooldown | None],
+    past: Mapping[str, WorkerHistory] | None,
+) -> None:
+    with_past = () if past is None else (">calls", ">failed", ">median")
+    table = plain_table("worker", ">$ in / out", ">time", *with_past)
     table.add_column("profile", ratio=1)
-    for number, row in enumerate(workers):
-        profile = row.worker.profile
+    for number, profile in enumerate(worker.profile for worker in pool):
         cells = [
             f"{number} {printable(profile.name)}",
             f"{profile.price.input:g} / {profile.price.output:g}" if profile.price.is_known else "",
             _seconds(profile.latency_s),
         ]
-        if with_past:
-            past = row.past or WorkerHistory(0, 0, None)
-            cells += [f"{past.calls:,}", f"{past.failures:,}", _seconds(past.median_s)]
+        if past is not None:
+            history = past.get(profile.name, WorkerHistory(0, 0, None))
+            cells += [f"{history.calls:,}", f"{history.failures:,}", _seconds(history.median_s)]
         table.add_row(*map(Text, (*cells, " ".join(printable(profile.description).split()))))
     console = open_console()
     console.print(table)
-    for row in workers:
-        if isinstance(row.worker, UnreadyWorker):
-            _note(console, row.worker.profile.name, f"not ready: {row.worker.reason}", "yellow")
-        if row.cooldown:
-            _note(console, row.worker.profile.name, _describe_cooldown(row.cooldown, time.time()), "yellow")
-    console.print(Text(f"\n{counted(len(workers), 'worker')}; prices in dollars per million tokens", "dim"))
+    for worker in pool:
+        if isinstance(worker, UnreadyWorker):
+            _note(console, worker.profile.name, f"not ready: {worker.reason}", "yellow")
+        if cooldown := cooldowns[worker.profile.name]:
+            _note(console, worker.profile.name, _describe_cooldown(cooldown), "yellow")
+    console.print(Text(f"\n{counted(len(pool), 'worker')}; prices in dollars per million tokens", "dim"))
 
 
-def _describe_cooldown(cooldown: Cooldown, now: float) -> str:
-    probe = "with the next call"
-    if cooldown.probe_at > now:
-        probe = f"at {_moment(cooldown.probe_at)}"
+def _describe_cooldown(cooldown: Cooldown) -> str:
+    probe = f"at {_moment(cooldown.probe_at)}" if cooldown.probe_at > time.time() else "with the next call"
     failures = counted(cooldown.failures, "failure")
     since = _moment(cooldown.since)
     return f"in cooldown since {since} after {failures} in a row, tried again {probe}: {cooldown.error}"
@@ -232,10 +205,8 @@ def print_findings(findings: Sequence[CheckResult]) -> None:
     for finding in findings:
         if finding.note is not None:
             _note(console, finding.worker, finding.note, "yellow")
-    failed = [finding for finding in findings if not finding.answered]
-    for finding in failed:
-        _note(console, finding.worker, " ".join(filter(None, (finding.text, finding.remedy))), "red")
-    for finding in findings:
+        if not finding.answered:
+            _note(console, finding.worker, " ".join(filter(None, (finding.text, finding.remedy))), "red")
         if finding.plan_format is not None:
             _note(console, finding.worker, f"is asked for plans {finding.plan_format}", "dim")
     spent = dollars(sum(finding.cost_usd for finding in findings))
@@ -246,7 +217,6 @@ def print_findings(findings: Sequence[CheckResult]) -> None:
 
 
 def _note(console: Console, name: str, sentence: str, style: str) -> None:
-    """Print a sentence about a worker on one line, however wide the terminal is."""
     line = Text.assemble((f"{printable(name)}: ", f"bold {style}"), " ".join(printable(sentence).split()))
     console.print(line, soft_wrap=True)
 
@@ -278,7 +248,7 @@ def worker_histories(traces: Iterable[Trace]) -> dict[str, WorkerHistory]:
         for span in trace.spans:
             for attempt in span.attempts:
                 if attempt.error_kind is None:
-                    took = _call_seconds(span, attempt.ended_s - attempt.started_s)
+                    took = attempt.ended_s - attempt.started_s if span.claimed_s is None else span.claimed_s
                     taken.setdefault(attempt.worker, []).append(took)
                 elif attempt.error_kind != "cancelled":
                     failures[attempt.worker] = failures.get(attempt.worker, 0) + 1
@@ -290,7 +260,3 @@ def worker_histories(traces: Iterable[Trace]) -> dict[str, WorkerHistory]:
         )
         for name in {**taken, **failures}
     }
-
-
-def _call_seconds(span: Span, by_the_clock: float) -> float:
-    return by_the_clock if span.claimed_s is None else span.claimed_s

@@ -1,13 +1,14 @@
 """Makes texts of models, users and files safe to print: no text can send commands to the terminal.
 
-Shows control characters, and marks that reorder text, as symbols. Does not colour or wrap.
+Control characters, and marks that reorder text, become symbols. Nothing here colours or wraps.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,6 +20,11 @@ _JOINERS = "\u200c\u200d"  # They shape letters and emoji, and can do no harm.
 def printable(text: str) -> str:
     """`text` with line breaks and tabs kept, and every other control character shown as a symbol."""
     return re.sub(r"[^\x20-\x7e\n\t]", _shown, text.replace("\r\n", "\n"))
+
+
+def say(sentence: str, *, stderr: bool = False) -> None:
+    """Print a sentence on one line, however wide the terminal is."""
+    print(printable(sentence), file=sys.stderr if stderr else sys.stdout)
 
 
 def shorten(text: str, limit: int) -> str:
@@ -64,11 +70,12 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def print_columns(rows: Sequence[Sequence[str]]) -> None:
+def print_columns(rows: Iterable[Sequence[str]]) -> None:
     """Print rows of equally many cells, each column as wide as its longest cell."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+    lines = [[printable(cell).replace("\n", " ") for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        print("  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
 def _shown(match: re.Match[str]) -> str:

@@ -11,10 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
-from podium.cli.printable import counted, printable, shorten
-from podium.cli.terminal import open_console, print_sentence
+from podium.cli.printable import counted, printable, say, shorten
+from podium.cli.terminal import open_console
 
 if TYPE_CHECKING:
     from podium.evals.answering.progress import AskingProgress, ShowProgress
@@ -28,9 +26,6 @@ class TimeLeft:
     """The seconds that the rest takes, estimated from the calls that ended since this start.
 
     Answers that were kept before count as done and took no time. With other work to do the estimate starts again.
-
-    Args:
-        clock: seconds from any origin.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -61,11 +56,7 @@ class TimeLeft:
 
 @contextmanager
 def show_progress(every_s: float = _EVERY_S) -> Iterator[ShowProgress]:
-    """Show what the calls of the value say.
-
-    Args:
-        every_s: seconds between two lines where standard error is no terminal.
-    """
+    """Show what the calls of the value say: where standard error is no terminal, every so many seconds."""
     left = TimeLeft()
     with _bar(left) if open_console(stderr=True).is_terminal else _lines(left, every_s) as draw:
 
@@ -78,44 +69,31 @@ def show_progress(every_s: float = _EVERY_S) -> Iterator[ShowProgress]:
 
 @contextmanager
 def _bar(left: TimeLeft) -> Iterator[ShowProgress]:
-    from rich.progress import (  # noqa: PLC0415 - only where something is drawn
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        ProgressColumn,
-        Task,
-        TextColumn,
-    )
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415 - only here
 
-    class LeftColumn(ProgressColumn):
-        def render(self, task: Task) -> Text:
-            return Text(str(left))
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        LeftColumn(),
+    what, time_left = (
+        TextColumn(text, markup=False) for text in ("{task.description}", "{task.fields[left]}")
     )
+    columns = (what, BarColumn(), MofNCompleteColumn(), time_left)
     with Progress(*columns, console=open_console(stderr=True), transient=True) as bar:
-        line = bar.add_task("", total=None)
+        line = bar.add_task("", total=None, left="")
         yield lambda what, done, total: bar.update(
-            line, description=printable(what), completed=done, total=total
+            line, description=printable(what), completed=done, total=total, left=str(left)
         )
 
 
 @contextmanager
 def _lines(left: TimeLeft, every_s: float) -> Iterator[ShowProgress]:
-    console, ended, latest = open_console(stderr=True), threading.Event(), ""
+    ended, latest = threading.Event(), ""
 
     def draw(what: str, done: int, total: int) -> None:
         nonlocal latest
-        latest = f"{printable(what)}: {done:,} of {total:,}"
+        latest = f"{what}: {done:,} of {total:,}"
 
     def print_lines() -> None:
         while not ended.wait(every_s):
             if latest:
-                console.print(f"{latest}, {left}", soft_wrap=True)
+                say(f"{latest}, {left}", stderr=True)
 
     printer = threading.Thread(target=print_lines, name="podium-progress", daemon=True)
     printer.start()
@@ -128,11 +106,10 @@ def _lines(left: TimeLeft, every_s: float) -> Iterator[ShowProgress]:
 
 def say_what_is_missing(progress: AskingProgress, *, stderr: bool = True) -> None:
     """Say which calls failed and why, and why asking stopped."""
-    console = open_console(stderr=stderr)
     if progress.failed:
-        console.print(f"{counted(progress.failed, 'call')} failed; the same command makes them again.")
+        say(f"{counted(progress.failed, 'call')} failed; the same command makes them again.", stderr=stderr)
     for worker, error in sorted(progress.errors.items()):
         reason = shorten(error.removeprefix(f"{worker}: "), _LONGEST_ERROR)
-        print_sentence(console, f"{worker}: {reason}")
+        say(f"{worker}: {reason}", stderr=stderr)
     if progress.refusal is not None:
-        print_sentence(console, f"Stopped: {progress.refusal} Run the same command again to continue.")
+        say(f"Stopped: {progress.refusal} Run the same command again to continue.", stderr=stderr)

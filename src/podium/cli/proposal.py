@@ -66,10 +66,9 @@ class Proposal:
         return {"conductor": conductor, "worker": [*workers, *tools]}
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> list[str]:
         """What the user should know of the models, in sentences."""
-        first = self.models[0]
-        notes = []
+        first, notes = self.models[0], []
         if first.context_tokens is not None and first.context_tokens < _SMALLEST_CONTEXT:
             notes.append(
                 f"{self.conductor} conducts with a context of {first.context_tokens:,} tokens; start its server with "
@@ -84,16 +83,15 @@ class Proposal:
         assumed = [name for name, model in zip(self.names, self.models, strict=True) if model.assumed]
         if assumed:
             notes.append(
-                f"{_join_names(assumed)} {'are' if len(assumed) > 1 else 'is'} not loaded, so the context is what the "
-                "server gives by default; run podium init --output another.toml when it is loaded, or set it at the "
-                "server."
+                f"Not loaded, so the context is the server's default: {', '.join(assumed)}; run podium init --output "
+                "another.toml when it is loaded, or set it at the server."
             )
         if self.is_paid:
             notes.append(
                 "Prices are list prices as of this version, not looked up now; compare them with the provider's, since "
                 "budgets count by them."
             )
-        return tuple(notes)
+        return notes
 
     def _worker(self, position: int) -> dict[str, Any]:
         model = self.models[position]
@@ -130,13 +128,8 @@ class Proposal:
 def propose(
     models: Sequence[FoundModel], *, isolates: bool, preferred: Sequence[FoundModel] = ()
 ) -> Proposal:
-    """The pool of the strongest of these models.
-
-    Args:
-        models: at least one.
-        preferred: those of them that are chosen before the others, however strong they are.
-        isolates: whether programs can be run in isolation here, without which there is no tool `code`.
-    """
+    """The pool of the strongest of these models; the preferred ones come first, however strong they are. Without
+    isolation here, there is no tool `code`."""
     ordered = sorted(models, key=lambda model: (model not in preferred, _strength(model)))
     chosen = tuple(sorted(ordered[:_MAX_WORKERS], key=_strength))
     tools = tuple(tool for tool in _TOOLS if tool != "code" or isolates)
@@ -174,7 +167,3 @@ def _names(models: Sequence[FoundModel], taken: Sequence[str]) -> tuple[str, ...
             name, number = f"{plain}-{number}", number + 1
         names.append(name)
     return tuple(names)
-
-
-def _join_names(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from podium.cli.terminal import open_console, print_sentence
+from podium.cli.printable import say
 from podium.errors import UsageError
 from podium.tasks import ALL_TASKS, TaskSet, open_tasks, warnings_of
 from podium.workers.pool import Pool
@@ -15,9 +15,8 @@ def open_questions(name: str, split: str, *, size: int, seed: int = 0, pool: Poo
     """`open_tasks`, which also prints on standard error which questions were left out of the set."""
     check_size(size, name)
     tasks = open_tasks(name, split, size=size, seed=seed, pool=pool or ())
-    console = open_console(stderr=True)
     for sentence in warnings_of(tasks):
-        print_sentence(console, sentence)
+        say(sentence, stderr=True)
     return tasks
 
 

@@ -7,14 +7,11 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.table import Table
-from rich.text import Text
-
 from podium.cli.options import Flag
 from podium.cli.output_files import parent_folder
-from podium.cli.printable import counted, dollars, printable
+from podium.cli.printable import counted, dollars, print_columns, say
 from podium.cli.questions import open_questions
-from podium.cli.terminal import json_output, open_console, print_sentence
+from podium.cli.terminal import print_json
 from podium.errors import ConfigError, UsageError
 from podium.evals.rating import find_clusters, rate_pool, with_gold
 from podium.files import replace_file
@@ -81,36 +78,30 @@ def rate_workers(
             f'recording = "{recording}" and are called as they are there.'
         )
     recorded = [worker for worker in replayed if worker.samples]
-    never_asked = _never_asked_warning([worker for worker in replayed if not worker.samples])
-    if never_asked is not None and not recorded:
+    unasked = ", ".join(worker.profile.name for worker in replayed if not worker.samples)
+    never_asked = f"{unasked}: not rated, because no response to a bare question is recorded."
+    if not recorded:
         raise UsageError(f"{never_asked} Add workers that answer questions to {pool}.")
     tasks = list(open_questions(recording, split, size=ALL_TASKS, seed=seed, pool=workers))
     texts = [task.question.text for task in tasks]
-    for note in (never_asked, unknown_length_warning(recorded, texts), _without_gold_warning(workers, tasks)):
-        if note is not None:
-            print_sentence(open_console(stderr=True), note)
+    notes = (unknown_length_warning(recorded, texts), _without_gold_warning(workers, tasks))
+    for note in filter(None, (unasked and never_asked, *notes)):
+        say(note, stderr=True)
     words_of_clusters = (
         find_clusters(texts, clusters or _CLUSTERS, seed=seed) if known is None else known.clusters
     )
     ratings = asyncio.run(rate_pool(workers, tasks, words_of_clusters, words=words))
     if known is not None:
         ratings = known.joined(ratings)
-    _write(out, ratings)
+    with parent_folder(out):
+        replace_file(out, ratings.document)
     if json:
-        print(ratings.model_dump_json(exclude_none=True), file=json_output())
+        print_json(ratings.model_dump_json(exclude_none=True))
     else:
         _print(ratings, out)
         line = f'ratings = "{os.path.relpath(out, Path(pool).parent)}"'
-        print(
-            f"For planners to see the ratings, put this line at the top of {printable(pool)}: {printable(line)}"
-        )
+        say(f"For planners to see the ratings, put this line at the top of {pool}: {line}")
     return 0
-
-
-def _never_asked_warning(workers: Sequence[ReplayWorker]) -> str | None:
-    """A warning that names these recorded workers, since they have no answers to be rated; None if there are none."""
-    names = ", ".join(worker.profile.name for worker in workers)
-    return f"{names}: not rated, because no response to a bare question is recorded." if names else None
 
 
 def _without_gold_warning(workers: Pool, tasks: Sequence[Task]) -> str | None:
@@ -142,30 +133,17 @@ def _check_out(out: Path, recording: Path) -> None:
             ) from None
 
 
-def _write(out: Path, ratings: Ratings) -> None:
-    with parent_folder(out):
-        replace_file(out, ratings.document)
-
-
 def _print(ratings: Ratings, out: Path) -> None:
-    table = Table(
-        title=Text(f"{out}: {counted(len(ratings.clusters), 'cluster')} of questions"), title_justify="left"
-    )
-    for column in ("worker", "right", "$ for 1000", "best at"):
-        table.add_column(column, justify="left" if column in ("worker", "best at") else "right")
+    say(f"{out}: {counted(len(ratings.clusters), 'cluster')} of questions")
+    rows: list[tuple[str, ...]] = [("worker", "right", "$ for 1000", "best at")]
     for name, total in ratings.totals.items():
-        questions = max(1, total.questions)
-        table.add_row(
-            printable(name),
-            f"{total.right / questions:.1%}",
-            dollars(1000 * total.cost_usd / questions),
-            printable(_best_clusters(ratings, name)),
-        )
-    open_console().print(table)
+        asked = max(1, total.questions)
+        usd = dollars(1000 * total.cost_usd / asked)
+        rows.append((name, f"{total.right / asked:.1%}", usd, _best_clusters(ratings, name)))
+    print_columns(rows)
 
 
 def _best_clusters(ratings: Ratings, name: str, most: int = 3) -> str:
-    """The clusters on which the worker is farthest ahead of the next best worker."""
     ahead: list[tuple[float, str]] = []
     for kind, own in ratings.workers[name].items():
         shares = [

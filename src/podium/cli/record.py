@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -12,12 +11,12 @@ from cyclopts import Parameter
 from podium.calls.dispatcher import RESPONSES
 from podium.cli.options import Flag
 from podium.cli.output_files import check_recording_path, parent_folder, refuse_existing
-from podium.cli.printable import counted, dollars
+from podium.cli.printable import counted, dollars, say
 from podium.cli.progress import say_what_is_missing, show_progress
 from podium.cli.questions import check_size
 from podium.cli.team_file import find_team
 from podium.cli.team_options import Overrides, RunOptions
-from podium.cli.terminal import json_output, open_console, print_sentence
+from podium.cli.terminal import print_json
 from podium.config import build
 from podium.errors import UsageError
 from podium.evals.recorder import QuestionsToRecord, RecordingRun, recorded_workers
@@ -74,7 +73,7 @@ def record(
     limits = build({"calls": budget_calls, "seconds": budget_seconds}, Budget, source="budget")
     to_record = QuestionsToRecord.open(tasks, split, size=questions, seed=seed)
     for warning in to_record.warnings:
-        print_sentence(open_console(stderr=True), warning)
+        say(warning, stderr=True)
     # Workers do not see ratings, and a recording must not depend on them.
     workers = recorded_workers(open_pool(settings, rated=False), worker or ())
     run = RecordingRun(out, settings, workers, to_record, repeats, concurrency, seed)
@@ -82,16 +81,15 @@ def record(
         run.open_folder({"tasks": tasks, "split": split, "questions": questions})
         with show_progress() as show:
             progress, spent_usd = asyncio.run(run.ask(limits, show))
-        say = partial(print_sentence, open_console(stderr=json))
         for sentence in to_record.left_out:
-            say(f"Left out: {sentence}.")
+            say(f"Left out: {sentence}.", stderr=json)
         if not progress.kept:
             say_what_is_missing(progress, stderr=json)
             return 1
         still_missing = progress.wanted - progress.kept
         header = run.write(name or out.stem, still_missing)
     if json:
-        print(header.model_dump_json(), file=json_output())
+        print_json(header.model_dump_json())
     else:
         say(
             f"{counted(header.responses, 'response')} to {counted(header.questions, 'question')} are in {out}; "

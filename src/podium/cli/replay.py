@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from pydantic import ValidationError
-from rich.text import Text
 
 from podium.cli.options import Flag
 from podium.cli.output_files import check_recording_path, parent_folder, refuse_existing
-from podium.cli.printable import counted, dollars, printable
-from podium.cli.terminal import json_output, open_console, plain_table
+from podium.cli.printable import counted, dollars, print_columns, say
+from podium.cli.terminal import print_json
 from podium.errors import UsageError
 from podium.recordings import Recording, RecordingHeader, RecordingWriter, header_path, unfinished_path
-from podium.recordings.importers import (
-    ImportReport,
-    TableMapping,
-    find_importer,
-    import_from_traces,
-    import_table,
-    read_mapping,
-)
+from podium.recordings.importers import find_importer, import_from_traces, import_table, read_mapping
 from podium.recordings.importers.table import rows
 from podium.rows import cell_text, is_empty
 from podium.store import read_traces
@@ -69,15 +60,31 @@ def import_recording(
             "--folder is only for a table; the other sources are one folder or file. Leave it out."
         )
     mapping = read_mapping(source, folder) if kind == "table" else None
-    _refuse_what_is_read(out, source, golds, mapping)
-    _refuse_existing(out, replace=replace)
-    console = open_console(stderr=True)
+    header_file = header_path(out)
+    tables = () if mapping is None else (mapping.questions.file, mapping.responses.file)
+    read = {file.resolve() for file in (source, golds, *tables) if file is not None}
+    if overwritten := [file for file in (out, header_file) if file.resolve() in read]:
+        raise UsageError(
+            f"The import reads {overwritten[0]} and would overwrite it; give the recording another name."
+        )
+    _refuse_existing(out, header_file, replace=replace)
 
     def report(what: str) -> None:
-        console.print(f"Reading {printable(what)}", style="dim")
+        say(f"Reading {what}", stderr=True)
 
     with parent_folder(out), RecordingWriter() as writer:
-        import_report = _import(kind, source, writer, report, golds=golds, mapping=mapping)
+        if mapping is not None:
+            import_report = import_table(mapping, writer, report)
+        elif kind == "traces":
+            import_report = import_from_traces(
+                read_traces(source),
+                writer,
+                is_whole_question=lambda span, text: requests_whole_question(span.subtask, text),
+                golds={} if golds is None else _golds(golds),
+                judge=lambda response, gold: Exact().judge(response, gold).score,
+            )
+        else:
+            import_report = find_importer(kind)(source, writer, report)
         header = writer.write(
             out,
             name=name or (out.stem if mapping is None else mapping.name),
@@ -87,14 +94,13 @@ def import_recording(
             known=import_report.workers(),
         )
     if json:
-        print(header.model_dump_json(), file=json_output())
+        print_json(header.model_dump_json())
         return 0
     _print(header, out)
     for worker, (published, measured) in import_report.differing.items():
-        console.print(
-            f"{printable(worker)}: the source publishes an accuracy of {published:.1%}, but its answers give "
-            f"{measured:.1%}.",
-            style="yellow",
+        say(
+            f"{worker}: the source publishes an accuracy of {published:.1%}, but its answers give {measured:.1%}.",
+            stderr=True,
         )
     return 0
 
@@ -108,31 +114,19 @@ def show(file: Path, /, *, json: Flag = False) -> int:
     """
     header = Recording.open(file).header
     if json:
-        print(header.model_dump_json(), file=json_output())
+        print_json(header.model_dump_json())
     else:
         _print(header, file)
     return 0
 
 
-def _refuse_what_is_read(out: Path, source: Path, golds: Path | None, mapping: TableMapping | None) -> None:
-    tables = () if mapping is None else (mapping.questions.file, mapping.responses.file)
-    read = {file.resolve() for file in (source, golds, *tables) if file is not None}
-    for file in (out, header_path(out)):
-        if file.resolve() in read:
-            raise UsageError(
-                f"The import reads {file} and would overwrite it; give the recording another name."
-            )
-
-
-def _refuse_existing(out: Path, *, replace: bool) -> None:
-    unfinished = unfinished_path(out)
-    if unfinished.exists():
+def _refuse_existing(out: Path, header_file: Path, *, replace: bool) -> None:
+    if (unfinished := unfinished_path(out)).exists():
         raise UsageError(f"{unfinished} exists already: its recording is not finished; give another name.")
-    header = header_path(out)
     if not replace:
-        refuse_existing((out, header), "add --replace to replace {them}")
-    elif not _is_header(header):
-        refuse_existing((out, header), "remove {them}: --replace replaces recordings alone")
+        refuse_existing((out, header_file), "add --replace to replace {them}")
+    elif not _is_header(header_file):
+        refuse_existing((out, header_file), "remove {them}: --replace replaces recordings alone")
 
 
 def _is_header(file: Path) -> bool:
@@ -143,67 +137,30 @@ def _is_header(file: Path) -> bool:
     return True
 
 
-def _import(
-    kind: str,
-    source: Path,
-    writer: RecordingWriter,
-    report: Callable[[str], None],
-    *,
-    golds: Path | None,
-    mapping: TableMapping | None,
-) -> ImportReport:
-    match kind:
-        case "table":
-            assert mapping is not None, "a table is read with its mapping"
-            return import_table(mapping, writer, report)
-        case "traces":
-            return import_from_traces(
-                read_traces(source),
-                writer,
-                is_whole_question=lambda span, text: requests_whole_question(span.subtask, text),
-                golds={} if golds is None else _golds(golds),
-                judge=lambda response, gold: Exact().judge(response, gold).score,
-            )
-        case _:
-            return find_importer(kind)(source, writer, report)
-
-
 def _golds(file: Path) -> dict[str, str]:
     """The right answers by question. Rows without a question or without an answer are left out."""
-    named = ("question", "gold")
     return {
         cell_text(row, "question"): cell_text(row, "gold")
-        for row in rows(file, {*named})
-        if not any(is_empty(row[column]) for column in named)
+        for row in rows(file, {"question", "gold"})
+        if not (is_empty(row["question"]) or is_empty(row["gold"]))
     }
 
 
 def _print(header: RecordingHeader, file: Path) -> None:
-    console = open_console()
     splits = ", ".join(f"{count:,} {split}" for split, count in header.splits.items())
     about = "; ".join(part for part in (header.source, header.licence) if part)
-    console.print(Text.assemble((printable(header.name), "bold"), f"  {printable(about)}"))
-    console.print(
-        Text(
-            f"{counted(header.questions, 'question')} ({splits}), "
-            f"{counted(header.responses, 'recorded response')}: {file}\n"
-        ),
-        soft_wrap=True,
-    )
-    table = plain_table("worker", ">responses", ">right", ">published", ">recomputed", ">$ in / out")
+    say(f"{header.name}  {about}")
+    responses = counted(header.responses, "recorded response")
+    say(f"{counted(header.questions, 'question')} ({splits}), {responses}: {file}\n")
+    rows: list[tuple[str, ...]] = [("worker", "responses", "right", "published", "recomputed", "$ in / out")]
     for worker in header.workers:
         price = worker.price
-        table.add_row(
-            Text(printable(worker.name)),
-            f"{worker.responses:,}",
-            _share(worker.accuracy),
-            _share(worker.published),
-            _share(worker.measured),
-            "" if price.is_zero else f"{dollars(price.input)} / {dollars(price.output)}",
-        )
-    console.print(table)
+        shares = (_share(value) for value in (worker.accuracy, worker.published, worker.measured))
+        prices = "" if price.is_zero else f"{dollars(price.input)} / {dollars(price.output)}"
+        rows.append((worker.name, f"{worker.responses:,}", *shares, prices))
+    print_columns(rows)
     for sentence in header.left_out:
-        console.print(Text(f"Left out: {printable(sentence)}", "dim"), soft_wrap=True)
+        say(f"Left out: {sentence}")
 
 
 def _share(value: float | None) -> str:

@@ -10,7 +10,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -30,6 +30,8 @@ from podium.team.team_file import TeamFile, open_pool
 from podium.team.team_worker import share_limits
 from podium.workers.pool import Pool
 
+_print_line = partial(print, flush=True)
+
 
 def serve_team(file: TeamFile) -> None:
     """Serve the team of a file until SIGTERM or Ctrl+C."""
@@ -46,27 +48,20 @@ def serve_team(file: TeamFile) -> None:
         else:
             share_limits(pool, 0, processes)  # Here for its refusals: each process opens the pool itself.
             folder = Path(opened.enter_context(TemporaryDirectory(prefix="podium-")))
-            run_group(_TeamProcess(file).run, sockets, processes, folder, _print_line)
+            run_group(partial(_run_process, file), sockets, processes, folder, _print_line)
 
 
-@dataclass(frozen=True, slots=True)
-class _TeamProcess:
-    """One of several processes; it opens the team itself."""
-
-    file: TeamFile
-
-    def run(self, sockets: Sequence[socket.socket], process: ServerProcess) -> None:
-        """Serve until the group's parent ends this process."""
-        settings = self.file.read()
-        pool = open_pool(settings)
-        share_limits(pool, process.number, process.process_count)
-        _run(settings, pool, sockets, process)
+def _run_process(file: TeamFile, sockets: Sequence[socket.socket], process: ServerProcess) -> None:
+    """Serve in one of several processes, which opens the team itself, until the group's parent ends it."""
+    settings = file.read()
+    pool = open_pool(settings)
+    share_limits(pool, process.number, process.process_count)
+    _run(settings, pool, sockets, process)
 
 
 def _run(
     settings: TeamSettings, pool: Pool, sockets: Sequence[socket.socket], process: ServerProcess | None
 ) -> None:
-    """Serve until a signal, or the group's parent, ends this process."""
     if not run_event_loop(_open_and_serve(settings, pool, sockets, process)):
         print("podium: Some questions did not end in time; they are recorded as cancelled.", file=sys.stderr)
 
@@ -81,9 +76,8 @@ async def _open_and_serve(
         checks: list[asyncio.Task[object]] = []
 
         def ready() -> None:
-            (_print_line if process is None else process.ready)(
-                _startup_message(settings.serve.host, sockets, service, process)
-            )
+            show = _print_line if process is None else process.ready
+            show(_startup_message(settings.serve.host, sockets, service, process))
             if process is None or process.is_first:
                 checks.append(asyncio.create_task(service.planners.check()))
 
@@ -128,10 +122,7 @@ async def _open_service(
 
 
 def _startup_message(
-    host: str,
-    sockets: Sequence[socket.socket],
-    service: Service,
-    process: ServerProcess | None,
+    host: str, sockets: Sequence[socket.socket], service: Service, process: ServerProcess | None
 ) -> str:
     where = f"[{host}]" if ":" in host else host
     keys = "a key is needed" if service.keys.are_needed else "no key is needed on this machine"
@@ -141,7 +132,3 @@ def _startup_message(
         f"Podium serves at {address} ({processes}{keys}); Ctrl+C ends it.\n"
         f"Clients take {address}/v1; a browser has the viewer. Planner: {service.team.opened_planner.description}."
     )
-
-
-def _print_line(text: str) -> None:
-    print(text, flush=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -17,9 +16,9 @@ from functools import partial
 from pathlib import Path
 
 from podium.cli.event_loop import run_event_loop
+from podium.cli.printable import say
 from podium.cli.run_settings import with_files_beside
 from podium.cli.team_options import DEFAULT_CALLS, Calls, open_limited_dispatcher
-from podium.cli.terminal import open_console, print_sentence
 from podium.config import SettingsSource
 from podium.errors import CheckpointError, UsageError
 from podium.rollout.run_folder import TRACES
@@ -61,24 +60,23 @@ def score_server(
     if not 0 <= drain < float("inf"):
         raise UsageError(f"--drain {drain:g}: give a number from 0 on.")
     settings = scoring_settings(config, overrides)
-    key = _key(key_env)
-    in_time = True
-
-    def note_cut() -> None:
-        nonlocal in_time
-        in_time = False
+    key = None if key_env is None else os.environ.get(key_env, "").strip()
+    if key == "":
+        raise UsageError(
+            f"--key-env {key_env}: there is nothing in this variable; set it to the service's key."
+        )
+    cut = asyncio.Event()
 
     async def open_and_serve() -> bool:
         async with AsyncExitStack() as opened:
             pool = open_pool(settings.pool)
             opened.push_async_callback(pool.close)
-            console = open_console(stderr=True)
-            tasks = open_training_tasks(settings, pool, partial(print_sentence, console))
+            tasks = open_training_tasks(settings, pool, partial(say, stderr=True))
             dispatcher = opened.enter_context(open_limited_dispatcher(calls, pool, run=run))
             traces = opened.enter_context(TraceStore(run / TRACES))
             session = ScoringSession(settings, tasks, pool, dispatcher, on_trace=traces.add)
             async with serve_session(
-                session, host=host, port=port, key=key, flush=traces.flush, drain_s=drain, on_cut=note_cut
+                session, host=host, port=port, key=key, flush=traces.flush, drain_s=drain, on_cut=cut.set
             ) as url:
                 needs = "no key is needed on this machine" if key is None else "a key is needed"
                 print(
@@ -88,22 +86,19 @@ def score_server(
                     flush=True,
                 )
                 await _wait_for_signal()
-        return in_time
+        return not cut.is_set()
 
     if not run_event_loop(open_and_serve()):
-        print(
+        say(
             "podium: Some rollouts did not end in time; a client that requests them again starts them anew.",
-            file=sys.stderr,
+            stderr=True,
         )
     return 0
 
 
 def scoring_settings(config: Path, overrides: Sequence[str] = ()) -> ScoringSettings:
-    """The settings of a run's own file that say how it scores. What concerns its trainer is left out.
-
-    Raises:
-        ConfigError: the file cannot be read, or a key is neither a session's nor a trainer's.
-    """
+    """The settings of a run's own file that say how it scores. What concerns its trainer is left out; a key that is
+    neither a session's nor a trainer's is a `ConfigError`."""
     source = SettingsSource.read(config, overrides)
     of_trainer = TrainSettings.model_fields.keys() - ScoringSettings.model_fields.keys()
     tables = {key: value for key, value in source.tables.items() if key not in of_trainer}
@@ -112,22 +107,9 @@ def scoring_settings(config: Path, overrides: Sequence[str] = ()) -> ScoringSett
         return settings
     try:
         prompt = prompt_of_start(settings.prompt, str(start), source.tables.get("revision"))
-    except (
-        CheckpointError
-    ):  # This machine need not reach the start: a trainer whose prompt differs is refused.
-        return settings
+    except CheckpointError:
+        return settings  # This machine need not reach the start: a trainer whose prompt differs is refused.
     return settings.model_copy(update={"prompt": prompt})
-
-
-def _key(variable: str | None) -> str | None:
-    if variable is None:
-        return None
-    key = os.environ.get(variable, "").strip()
-    if not key:
-        raise UsageError(
-            f"--key-env {variable}: there is nothing in this variable; set it to the service's key."
-        )
-    return key
 
 
 async def _wait_for_signal() -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json as json_
 from contextlib import closing
 from datetime import UTC, date, datetime
 from pathlib import Path
 
 from podium.calls.shared_spend_limit import open_day_limit
 from podium.cli.options import Flag, StoreLocation, read_time
-from podium.cli.printable import counted, dollars, priced, print_columns, shorten
+from podium.cli.printable import counted, dollars, priced, print_columns, say, shorten
 from podium.cli.team_file import found_day_usd, found_store
+from podium.cli.terminal import print_json
 from podium.errors import UsageError
 from podium.sqlite_files import default_store
 from podium.store import open_store
@@ -39,14 +39,17 @@ def spend(
     """
     query = SpendQuery.of(_day(since), _day(until), by)
     day_usd = None if json else found_day_usd()
-    report = asyncio.run(_read(_existing_store(store), query))
+    location = store or found_store() or default_store()
+    if "://" not in location and not Path(location).expanduser().is_file():
+        raise UsageError(f"There is no trace store at {location}; `podium ask` makes one, or {WAY_OUT}.")
+    report = asyncio.run(_read(location, query))
     if json:
-        print(json_.dumps(report.document))
+        print_json(report.document)
         return 0
     if report.groups:
         _print(report)
     else:
-        print(
+        say(
             f"No question from {query.since} to {query.until}; `podium ask` and `podium serve` keep what they answer."
         )
     _print_day_budget(day_usd)
@@ -55,18 +58,6 @@ def spend(
 
 def _day(text: str | None) -> date | None:
     return None if text is None else read_time(text, datetime.now(UTC)).date()
-
-
-def _existing_store(store: str | None) -> str:
-    """The location of the store that is named, found or the default.
-
-    Raises:
-        UsageError: it is a file that is not there.
-    """
-    location = store or found_store() or default_store()
-    if "://" not in location and not Path(location).expanduser().is_file():
-        raise UsageError(f"There is no trace store at {location}; `podium ask` makes one, or {WAY_OUT}.")
-    return location
 
 
 async def _read(location: str, query: SpendQuery) -> SpendReport:
@@ -90,9 +81,7 @@ def _print(report: SpendReport) -> None:
     print(f"From {query.since} to {query.until} (UTC)")
     print_columns(rows)
     if total.unpriced_calls:
-        print(
-            f"The price of {counted(total.unpriced_calls, 'call')} is not known; the dollars leave them out."
-        )
+        say(f"The price of {counted(total.unpriced_calls, 'call')} is not known; the dollars leave them out.")
     if total.unpaid_usd:
         print(f"{dollars(total.unpaid_usd)} of it is of recorded answers, which nobody pays.")
     if total.saved_usd:
@@ -100,6 +89,9 @@ def _print(report: SpendReport) -> None:
 
 
 def _row(name: str, sums: SpendSums, accuracy: Accuracy | None) -> tuple[str, ...]:
+    right = "-"
+    if accuracy is not None:
+        right = f"{accuracy.mean:.0%} ({accuracy.low:.0%} to {accuracy.high:.0%}, n={accuracy.judged})"
     return (
         shorten(name, 40),
         priced(sums.cost_usd, bool(sums.unpriced_calls)),
@@ -108,12 +100,8 @@ def _row(name: str, sums: SpendSums, accuracy: Accuracy | None) -> tuple[str, ..
         f"{sums.calls:,}",
         f"{sums.unpriced_calls:,}",
         f"{sums.tokens:,}",
-        "-" if accuracy is None else _share(accuracy),
+        right,
     )
-
-
-def _share(accuracy: Accuracy) -> str:
-    return f"{accuracy.mean:.0%} ({accuracy.low:.0%} to {accuracy.high:.0%}, n={accuracy.judged})"
 
 
 def _print_day_budget(limit_usd: float | None) -> None:

@@ -1,33 +1,38 @@
 """`podium study` says whether a team pays on the user's questions (preset `team`) or traffic (`shadow`), and which of
 many workers make the best team (`compose`).
 
-The verb opens the questions that the options name. `study_run` and `compose` do the rest.
+The work is `podium.evals.study`'s. Nothing is paid before the user has seen what will be paid and has said yes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, fields, replace
+import asyncio
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from podium.cli.compose import (
-    DEFAULT_COMPOSE,
-    ComposeOptions,
-    compose,
-    is_address,
-    write_candidates,
-)
-from podium.cli.study_run import DEFAULT_STUDY, StudyOptions, run_study
+from podium.cli.compose import DEFAULT_COMPOSE, ComposeOptions, compose, is_address, write_candidates
+from podium.cli.options import Flag
+from podium.cli.printable import counted, dollars, printable, ranged, say
+from podium.cli.progress import say_what_is_missing, show_progress
 from podium.cli.team_file import find_team
-from podium.cli.team_options import Overrides
+from podium.cli.team_options import Overrides, RunOptions
+from podium.cli.terminal import insist, open_console, print_json
 from podium.errors import UsageError
+from podium.evals.rating import require_sklearn
 from podium.evals.study.candidates import CompositionRun
-from podium.evals.study.questions import load_study_questions, questions_of_traces
+from podium.evals.study.estimate import StudyEstimate
+from podium.evals.study.questions import StudyQuestions, load_study_questions, questions_of_traces
+from podium.evals.study.report import HTML, MARKDOWN
+from podium.evals.study.result import Study
+from podium.evals.study.sentences import headline, misjudged, summary
 from podium.evals.study.study_run import StudyRun
 from podium.evals.study.study_settings import StudySettings
+from podium.files import lock_folder
 from podium.sqlite_files import check_is_file
 from podium.store import read_traces
 from podium.team.team_file import open_pool
@@ -52,6 +57,21 @@ class ShadowOptions:
     """The share of the different stored questions, above 0 and at most 1."""
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class StudyOptions:
+    """The options of `podium study`."""
+
+    team: RunOptions = RunOptions()
+    settings: Annotated[StudySettings, Parameter(name="*")] = StudySettings()
+    dry_run: Flag = False
+    """Say what it would cost and how long it would take, and stop."""
+    yes: Flag = False
+    """Pay without asking."""
+    json: Flag = False
+    """Print the result as one line of JSON."""
+
+
 def study(
     *keys: Overrides,
     preset: Preset = "team",
@@ -59,7 +79,7 @@ def study(
     split: str | None = None,
     questions: int | None = None,
     run: Path | None = None,
-    options: StudyOptions = DEFAULT_STUDY,
+    options: StudyOptions = StudyOptions(),
     traffic: ShadowOptions = ShadowOptions(),
     candidates: ComposeOptions = DEFAULT_COMPOSE,
 ) -> int:
@@ -98,25 +118,22 @@ def study(
         composition = CompositionRun(
             team, workers, study_questions, options.settings, folder, candidates.workers
         )
-        return compose(composition, options)
+        return compose(composition, dry_run=options.dry_run, json=options.json)
     made_of = {"tasks": tasks, "split": split, "seed": options.settings.seed, "questions": questions}
-    return run_study(StudyRun(team, workers, study_questions, options.settings, folder), options, made_of)
+    return _run_study(StudyRun(team, workers, study_questions, options.settings, folder), options, made_of)
 
 
 def _refuse_unread_options(
     preset: Preset, settings: StudySettings, traffic: ShadowOptions, candidates: ComposeOptions
 ) -> None:
-    """Refuse the options that the preset would not read."""
-    if preset != "shadow" and (names := _changed(traffic)):
-        raise UsageError(f"--{names[0]} is an option of --preset shadow; leave it out.")
-    if preset != "compose" and (names := _changed(candidates)):
-        raise UsageError(f"--{names[0]} is an option of --preset compose; leave it out.")
+    for owner, options in (("shadow", traffic), ("compose", candidates)):
+        if preset != owner and (names := _changed(options)):
+            raise UsageError(f"--{names[0]} is an option of --preset {owner}; leave it out.")
     if preset == "compose" and (names := _changed(settings, but=("judge", "concurrency", "seed"))):
         raise UsageError(f"--preset compose does not read --{names[0]}; leave it out.")
 
 
 def _changed(options: ShadowOptions | ComposeOptions | StudySettings, but: Collection[str] = ()) -> list[str]:
-    """The names of the options that are not at their defaults."""
     return [
         field.name.replace("_", "-")
         for field in fields(options)
@@ -143,4 +160,71 @@ def _shadow(
     traces = (trace for trace in read_traces(path) if trace is not None)
     study_questions = questions_of_traces(traces, share=share, size=questions, seed=options.settings.seed)
     made_of = {"traces": str(path), "share": share, "seed": options.settings.seed, "questions": questions}
-    return run_study(StudyRun(team, workers, study_questions, options.settings, run), options, made_of)
+    return _run_study(StudyRun(team, workers, study_questions, options.settings, run), options, made_of)
+
+
+def _run_study(study: StudyRun, options: StudyOptions, made_of: Mapping[str, object]) -> int:
+    """Run the study, or go on with one that was stopped. A folder with a study whose questions were `made_of` something
+    else is refused."""
+    require_sklearn()
+    expected, budget_usd = study.estimate(), study.team.budget.run_usd
+    if expected.paid and budget_usd is None and not options.dry_run:
+        raise UsageError(
+            "This study calls models that cost money; say with --run-budget-usd how much it may spend."
+        )
+    if options.dry_run and options.json:
+        print_json(asdict(expected) | {"total_usd": expected.total_usd})
+        return 0
+    _print_estimate(study.questions, expected, budget_usd)
+    if options.dry_run:
+        return 0
+    if expected.paid and not options.yes:
+        insist("Go on?", "Nothing was paid.")
+    study.open_folder(made_of)
+    with lock_folder(study.run):
+        result = asyncio.run(_measure(study, expected))
+    _print_result(result, options, study.run)
+    return 0
+
+
+async def _measure(study: StudyRun, expected: StudyEstimate) -> Study:
+    try:
+        with show_progress() as show:
+            return await study.measure(expected, on_asked=say_what_is_missing, on_progress=show)
+    finally:
+        await study.pool.close()
+
+
+def _print_estimate(questions: StudyQuestions, expected: StudyEstimate, budget_usd: float | None) -> None:
+    tell = partial(say, stderr=True)
+    reached = f", of which the budget reaches about {expected.reached:,}"
+    part = "" if expected.reached == expected.questions else reached
+    tell(f"{questions.name}: {counted(expected.questions, 'question')}{part}.")
+    paid = f"about {ranged(dollars, expected.cost_usd)}" if expected.workers_paid else "nothing is paid"
+    tell(f"Workers: {counted(expected.calls, 'call')}, {paid}.")
+    if expected.conductor_questions:
+        price = f"about {dollars(expected.conductor_usd)}" if expected.paid else "nothing is paid"
+        asked = counted(expected.conductor_questions, "question")
+        tell(f"Conductors: {expected.conductors} on {asked} each, {price}.")
+    elif expected.conductor_reason:
+        tell(expected.conductor_reason)
+    if expected.unpriced:
+        tell(f"Without a price in the pool file, so not counted: {', '.join(expected.unpriced)}.")
+    time = "How long it takes is said once the first answers are there."
+    if expected.seconds is not None:
+        time = f"About {counted(max(1, round(expected.seconds / 60)), 'minute')}."
+    tell(time + ("" if budget_usd is None else f" No more than {dollars(budget_usd)} are spent."))
+    for note in questions.notes:
+        tell(note)
+
+
+def _print_result(result: Study, options: StudyOptions, run: Path) -> None:
+    if options.json:
+        print_json(result.model_dump_json())
+        return
+    open_console().print(printable(headline(result)), style="bold", soft_wrap=True)
+    for sentence in (*misjudged(result), *summary(result)):
+        say(sentence)
+    say(f"\nThe report: {run / HTML} and {run / MARKDOWN}")
+    for file in result.files:
+        say(f"To serve it: podium serve --team {run / file}")

@@ -6,18 +6,17 @@ only its limits hold.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from podium.cli.found_files import FILE, FoundFiles, read_regular
-from podium.cli.printable import printable
+from podium.cli.printable import say
 from podium.cli.team_options import TeamOptions
 from podium.config import SettingsSource, to_overrides
 from podium.errors import ConfigError, UsageError
-from podium.team.team_file import TeamFile, check_tables, named_store, read_tables, smaller_day_limit
+from podium.team.team_file import TeamFile, check_tables, named_store, read_team, smaller_day_limit
 
 if TYPE_CHECKING:
     from podium.cli.trust_store import Trusted
@@ -27,13 +26,7 @@ _LIMITS = frozenset(f"budget.{key}" for key in ("calls", "tokens", "usd", "secon
 
 
 def find_team(options: TeamOptions, keys: Sequence[str] = ()) -> TeamFile:
-    """The team that a command names, with what its options and `keys` override.
-
-    Raises:
-        UsageError: options exclude each other; or team.toml of the working folder sets more than limits, and the user
-            does not trust it.
-        ConfigError: team.toml cannot be read, or has an unknown key or a wrong value.
-    """
+    """The team that a command names, with what its options and `keys` override."""
     if options.team is not None and options.no_team:
         raise UsageError(f"--team names {options.team}, and --no-team no file; give one of them.")
     if stray := next((text for text in keys if "=" not in text), None):
@@ -49,45 +42,32 @@ def find_team(options: TeamOptions, keys: Sequence[str] = ()) -> TeamFile:
 
 
 def found_store() -> str | None:
-    """The store that team.toml of the working folder names, or None.
-
-    Raises:
-        UsageError: the user does not trust the file.
-    """
+    """The store that team.toml of the working folder names, or None."""
     team_file = FoundTeam.find()
     if team_file is None or "store" not in team_file.source.tables:
         return None
-    team = team_file.usable_team(())
-    return named_store(team_file.source.tables, team_file.path.parent) if team.name is not None else None
+    team_file.usable_team(())
+    return named_store(team_file.source.tables, team_file.path.parent)
 
 
 def found_day_usd() -> float | None:
     """The most dollars of a day: those of team.toml in the working folder, or of `$PODIUM_DAY_BUDGET_USD` if these are
-    less. None if neither is set. No trust is needed.
-
-    Raises:
-        UsageError: the variable is not an amount of dollars.
-        ConfigError: the file cannot be read, or has a wrong value.
-    """
+    less. None if neither is set. No trust is needed."""
     team_file = FoundTeam.find()
     written = None if team_file is None else team_file.settings_by_key.get("budget.day_usd")
-    return smaller_day_limit(read_tables({"budget": {"day_usd": written}}, (), FILE).budget.day_usd)
+    tables = SettingsSource.of({"budget": {"day_usd": written}}, (), FILE)
+    return smaller_day_limit(read_team(tables).budget.day_usd)
 
 
 class FoundTeam:
-    """A team file that a folder has, and that the user did not name.
-
-    Raises:
-        ConfigError: it cannot be read.
-    """
+    """A team file that a folder has, and that the user did not name."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        content = read_regular(path)
-        if content is None and path.exists():
+        self._content = read_regular(path)
+        if self._content is None and path.exists():
             raise ConfigError(f"{path}: cannot be read; make it a file that you may read.")
-        self._content = content
-        files = {} if content is None else {path.absolute(): content}
+        files = {} if self._content is None else {path.absolute(): self._content}
         self.source = SettingsSource.read(path, files=files)
 
     @classmethod
@@ -98,36 +78,43 @@ class FoundTeam:
     @cached_property
     def files(self) -> FoundFiles:
         """The file, and all that it refers to."""
-        return FoundFiles.read(self.path, self._content)
+        return FoundFiles(self.path, self._content)
 
-    @property
-    def settings_by_key(self) -> Mapping[str, Any]:
+    @cached_property
+    def trusted_before(self) -> Trusted | None:
+        """What the user trusted of this file, at whatever content."""
+        from podium.cli.trust_store import all_trusted  # noqa: PLC0415 - loads sqlite3
+
+        return all_trusted().get(self.files.key)
+
+    @cached_property
+    def settings_by_key(self) -> dict[str, Any]:
         """What the file sets, by dotted key; of workers their names."""
-        return dict(_flat(self.source.tables))
+        found = {".".join(where): value for where, value in flat(self.source.tables)}
+        if isinstance(workers := found.get("worker"), list):
+            named = [str(worker.get("name", "")) for worker in workers if isinstance(worker, Mapping)]
+            found["worker"] = ", ".join(named)
+        return found
 
     def without_trust_check(self, overrides: Sequence[str] = ()) -> TeamFile:
         """The team of the file, trusted or not, read from the bytes that `files` has."""
         return TeamFile(str(self.path), tuple(overrides), self.files.toml)
 
     def usable_team(self, overrides: Sequence[str]) -> TeamFile:
-        """The team as far as a command may use it. Standard error says which file it is.
-
-        Raises:
-            UsageError: the file is not trusted, and the command does not name a pool of its own.
-        """
+        """The team as far as a command may use it. Standard error says which file it is."""
         needing = [key for key in self.settings_by_key if key not in _LIMITS]
         if not needing:
-            _say(f"Read ./{FILE}: limits alone, which need no trust.")
+            say(f"Read ./{FILE}: limits alone, which need no trust.", stderr=True)
             return self.without_trust_check(overrides)
-        trusted_before = self._trusted_before()
-        if trusted_before is not None and not trusted_before.changes(self.files):
+        if self.trusted_before is not None and not self.trusted_before.changes(self.files):
             pool = self.source.tables.get("pool")
-            _say(f"Read ./{FILE} (trusted on {trusted_before.since}){f', pool {pool}' if pool else ''}.")
+            pool_named = f", pool {pool}" if pool else ""
+            say(f"Read ./{FILE} (trusted on {self.trusted_before.since}){pool_named}.", stderr=True)
             return self.without_trust_check(overrides)
         check_tables(self.source)  # A wrong key is said first.
         keys = ", ".join(needing)
         if any(text.startswith("pool=") for text in overrides):
-            _say(f"./{FILE} is not trusted, and the command names its own pool: left out {keys}.")
+            say(f"./{FILE} is not trusted, and the command names its own pool: left out {keys}.", stderr=True)
             limits = {key: value for key, value in self.settings_by_key.items() if key in _LIMITS}
             if "budget.day_usd" in limits:
                 limits["budget.day_usd"] = smaller_day_limit(limits["budget.day_usd"])
@@ -139,35 +126,23 @@ class FoundTeam:
 
     def standing(self) -> str:
         """Whether the user trusts this file, in one sentence."""
-        trusted_before = self._trusted_before()
-        if trusted_before is None:
+        if self.trusted_before is None:
             return f"./{FILE} lies in this folder and is not trusted."
-        if changes := trusted_before.changes(self.files):
-            return f"./{FILE} is not trusted any more: since {trusted_before.since}, {_join_at_most(changes, 3)}."
-        return f"./{FILE} was trusted on {trusted_before.since}."
-
-    def _trusted_before(self) -> Trusted | None:
-        from podium.cli.trust_store import trusted  # noqa: PLC0415 - loads sqlite3
-
-        return trusted(self.files)
+        since = self.trusted_before.since
+        if changes := self.trusted_before.changes(self.files):
+            return f"./{FILE} is not trusted any more: since {since}, {_join_at_most(changes, 3)}."
+        return f"./{FILE} was trusted on {since}."
 
 
-def _flat(tables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def flat(tables: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The values of a table and of the tables in it; of deeper tables, the whole."""
     for key, value in tables.items():
-        if key == "worker" and isinstance(value, list):
-            names = [str(worker.get("name", "")) for worker in value if isinstance(worker, Mapping)]
-            yield key, ", ".join(names)
-        elif isinstance(value, Mapping):
-            yield from ((f"{key}.{inner}", item) for inner, item in value.items())
+        if isinstance(value, Mapping) and not above:
+            yield from flat(value, (key,))
         else:
-            yield key, value
+            yield (*above, key), value
 
 
 def _join_at_most(texts: Sequence[str], most: int) -> str:
-    """The first of the texts with commas between them, and how many more there are."""
     unlisted = len(texts) - most
     return ", ".join(texts[:most]) + (f" and {unlisted} more" if unlisted > 0 else "")
-
-
-def _say(sentence: str) -> None:
-    print(printable(sentence), file=sys.stderr)

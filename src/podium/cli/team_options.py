@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -70,11 +70,8 @@ Calls = Annotated[DispatchOptions, Parameter(name="*", group="Workers' calls")]
 def open_limited_dispatcher(
     calls: DispatchOptions, pool: Pool, *, run: Path | None = None
 ) -> AbstractContextManager[Dispatcher]:
-    """The dispatcher of a pool, as `podium.calls.dispatcher.open_dispatcher` opens it.
-
-    Args:
-        run: the run's folder. Without it, these calls are no part of a run, and its budget does not hold.
-    """
+    """The dispatcher of a pool. Without a run's folder, its calls are no part of a run, and the run's budget does not
+    hold."""
     from podium.calls.dispatcher import open_dispatcher  # noqa: PLC0415 - `podium --help` needs no worker
     from podium.workers.base import has_paid_workers  # noqa: PLC0415
 
@@ -103,23 +100,21 @@ class TeamOptions:
         """The short options as `key=value`."""
         from podium.config import to_overrides  # noqa: PLC0415 - loads pydantic, which help does not need
 
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return to_overrides({SPELLINGS[name]: value for name, value in values.items() if name in SPELLINGS})
+        return to_overrides(
+            {SPELLINGS[name]: value for name, value in vars(self).items() if name in SPELLINGS}
+        )
 
 
-@Parameter(name="*", group="Team")
 @dataclass(frozen=True)
 class CallOptions(SharedOptions, TeamOptions):
     """The options of a team, of its response cache, and of the budget of a day."""
 
 
-@Parameter(name="*", group="Team")
 @dataclass(frozen=True)
 class RunOptions(DispatchOptions, CallOptions):
     """The options of a run: a team, with the limits of all its calls."""
 
 
-@Parameter(name="*", group="Team")
 @dataclass(frozen=True)
 class PlannerOptions(CallOptions):
     """The options of verbs in which a planner plans."""
@@ -146,17 +141,12 @@ class PlannerOptions(CallOptions):
     """The most dollars for a question (budget.usd)."""
 
     def overrides(self) -> tuple[str, ...]:
-        """The options as overrides of the team file.
-
-        Raises:
-            UsageError: a planner without a Conductor is named, and a Conductor.
-        """
+        """The options as overrides of the team file. A planner and a Conductor that it does not use are refused."""
         if self.conductor is not None and self.planner not in (None, "conductor"):
             raise UsageError(f"--planner {self.planner} names who plans; leave --conductor out.")
         return super().overrides()
 
 
-@Parameter(name="*", group="Team")
 @dataclass(frozen=True)
 class AskOptions(PlannerOptions):
     """The options of questions of the command line."""
@@ -170,7 +160,6 @@ class AskOptions(PlannerOptions):
     ] = None
 
 
-@Parameter(name="*", group="Team")
 @dataclass(frozen=True)
 class ServeOptions(AskOptions):
     """The options of a server."""
@@ -192,7 +181,6 @@ class ServeOptions(AskOptions):
     """Processes that answer (serve.processes). Default: 1."""
 
 
-@Parameter(name="*", group="Team")
 @dataclass(frozen=True)
 class EvalOptions(PlannerOptions, RunOptions):
     """The options of a comparison."""

@@ -6,15 +6,18 @@ It imports little, so that a verb which runs no plan starts at once.
 from __future__ import annotations
 
 import io
+import json
 import os
 import sys
+from dataclasses import fields, is_dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
+from pydantic_core import to_jsonable_python
 from rich.console import Console
 from rich.table import Table
 
-from podium.cli.printable import printable
 from podium.errors import UsageError
 from podium.sqlite_files import default_store_path
 from podium.store import TraceStore
@@ -29,6 +32,24 @@ def open_console(*, stderr: bool = False) -> Console:
     return console
 
 
+def print_json(document: Any) -> None:
+    """Print a document as one line of JSON: models, dataclasses, times and plain values, or a text that is JSON.
+
+    A text is printed in UTF-8, whatever the encoding of the terminal.
+    """
+    if isinstance(document, str):
+        print(document, file=json_output(), flush=True)
+    else:
+        print(json.dumps(document, default=_plain), flush=True)
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no form for, in values that have one."""
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    return value.isoformat() if isinstance(value, datetime) else to_jsonable_python(value)
+
+
 def json_output() -> TextIO:
     """Standard output for JSON, which is UTF-8 whatever the encoding of the terminal."""
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -36,19 +57,21 @@ def json_output() -> TextIO:
     return sys.stdout
 
 
-def plain_table(*columns: str) -> Table:
-    """A table with these columns and no lines. Columns that begin with > hold numbers."""
+def plain_table(*columns: str, wrap: bool = False) -> Table:
+    """A table with these columns and no lines. Columns that begin with > hold numbers.
+
+    Args:
+        wrap: whether a long text goes on in the next line, in place of being cut off.
+    """
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(
-            column.removeprefix(">"), justify="right" if column.startswith(">") else "left", no_wrap=True
+            column.removeprefix(">"),
+            justify="right" if column.startswith(">") else "left",
+            no_wrap=not wrap,
+            overflow="fold" if wrap else "ellipsis",
         )
     return table
-
-
-def print_sentence(console: Console, sentence: str) -> None:
-    """Print a sentence on one line, however wide the terminal is; what a model or a file says in it is harmless."""
-    console.print(printable(sentence), soft_wrap=True)
 
 
 def confirm(question: str) -> bool:
@@ -59,12 +82,15 @@ def confirm(question: str) -> bool:
     return sys.stdin.readline().strip().casefold() in ("y", "yes")
 
 
-def read_question(text: str) -> Question:
-    """The question, read from standard input if `text` is "-".
+def insist(question: str, refusal: str) -> None:
+    """Ask the user, and go on only with a yes."""
+    if not confirm(question):
+        unasked = "" if sys.stdin.isatty() else " To go on without being asked, add --yes."
+        raise UsageError(f"{refusal}{unasked}")
 
-    Raises:
-        UsageError: it is empty, or cannot be decoded.
-    """
+
+def read_question(text: str) -> Question:
+    """The question, read from standard input if `text` is "-"."""
     where = ""
     try:
         if text.strip() == "-":

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import json as json_
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from podium.cli.drawing import print_trace
 from podium.cli.found_files import FILE
-from podium.cli.options import Flag, StoreFile, read_time
-from podium.cli.printable import counted, dollars, priced, print_columns, printable, seconds, shorten
-from podium.cli.terminal import json_output, open_console, open_trace_store
+from podium.cli.options import Flag, JSONArray, StoreFile, read_time
+from podium.cli.printable import counted, dollars, priced, print_columns, printable, say, seconds, shorten
+from podium.cli.terminal import json_output, open_console, open_trace_store, plain_table, print_json
 from podium.errors import UsageError
 from podium.files import named_file
 from podium.sqlite_files import HEADER, default_store_path
@@ -33,46 +31,57 @@ _REASON = 400
 """Characters shown of the planner's reason, unless the drawing is full."""
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class FilterOptions:
+    """The options that choose traces."""
+
+    status: TraceStatus | None = None
+    """Only traces with this status."""
+    planner: str | None = None
+    """Only traces of this planner."""
+    since: str | None = None
+    """Only traces since then: a date, a time, or how long ago, as 30m, 12h or 2d."""
+    outcome: OutcomeFilter | None = None
+    """Only traces with this outcome; none: nobody has judged the answer."""
+
+    @property
+    def filters(self) -> TraceFilters:
+        """What the store is asked for."""
+        since = None if self.since is None else read_time(self.since, datetime.now(UTC))
+        return TraceFilters(status=self.status, planner=self.planner, since=since, outcome=self.outcome)
+
+
+ALL_TRACES = FilterOptions()
+
+
 def list_traces(
     *,
-    status: TraceStatus | None = None,
-    planner: str | None = None,
-    since: str | None = None,
-    outcome: OutcomeFilter | None = None,
+    chosen: FilterOptions = ALL_TRACES,
     limit: Annotated[int, Parameter(alias="-n")] = 20,
     store: StoreFile = None,
-    json: Flag = False,
+    json: JSONArray = False,
 ) -> int:
     """List past questions, newest first.
 
     Args:
-        status: Only traces with this status.
-        planner: Only traces of this planner.
-        since: Only traces since then: a date, a time, or how long ago, as 30m, 12h or 2d.
-        outcome: Only traces with this outcome; none: nobody has judged the answer.
         limit: The most traces.
-        json: Print a JSON array.
     """
     if limit < 1:
         raise UsageError(f"--limit {limit}: give at least 1.")
-    after = _moment(since)
-    store = _named_store(store)
+    filters, store = chosen.filters, _named_store(store)
     path = store or default_store_path()
     summaries: tuple[TraceSummary, ...] = ()
     if store is not None or path.exists():
         with open_trace_store(store, create=False) as traces:
-            summaries = traces.list(
-                TraceFilters(status=status, planner=planner, since=after, outcome=outcome), limit=limit
-            )
+            summaries = traces.list(filters, limit=limit)
             _tell_damaged(traces)
     if json:
-        print(
-            json_.dumps([asdict(summary) | {"started": summary.started.isoformat()} for summary in summaries])
-        )
+        print_json(summaries)
     elif summaries:
         _print(summaries)
     else:
-        print(f"No such traces in {path}.")
+        say(f"No such traces in {path}.")
     return 0
 
 
@@ -100,7 +109,7 @@ def show(
             id_ = newest[0].id
         trace = traces.get(id_.strip())
     if json:
-        print(to_json(trace), file=json_output())
+        print_json(to_json(trace))
     else:
         console = open_console()
         print_trace(trace, console, full=full)
@@ -113,38 +122,30 @@ def export(
     file: Path | None = None,
     /,
     *,
-    status: TraceStatus | None = None,
-    planner: str | None = None,
-    since: str | None = None,
-    outcome: OutcomeFilter | None = None,
+    chosen: FilterOptions = ALL_TRACES,
     store: StoreFile = None,
 ) -> int:
     """Write traces as JSONL, oldest first.
 
     Args:
         file: The file to write, which appears once it is complete. Default: standard output.
-        status: Only traces with this status.
-        planner: Only traces of this planner.
-        since: Only traces since then: a date, a time, or how long ago, as 30m, 12h or 2d.
-        outcome: Only traces with this outcome; none: nobody has judged the answer.
     """
-    after = _moment(since)
+    filters = chosen.filters
     with open_trace_store(_named_store(store), create=False) as repository:
-        traces = repository.iterate(
-            TraceFilters(status=status, planner=planner, since=after, outcome=outcome)
-        )
+        traces = repository.iterate(filters)
         if file is None or _is_stdio(file):
             write_jsonl(traces, json_output())
             _tell_damaged(repository)
             return 0
         try:
-            _refuse_database(file)
+            if file.is_file() and _is_database(file):
+                raise UsageError(f"{file} is a database, which an export would replace; give another file.")
             with named_file(file) as part, part.open("w", encoding="utf-8") as stream:
                 count = write_jsonl(traces, stream)
         except OSError as error:
             raise UsageError(f"{file} cannot be written ({error.strerror}); give another file.") from error
         _tell_damaged(repository)
-    print(f"{counted(count, 'trace')} written to {file}", file=sys.stderr)
+    say(f"{counted(count, 'trace')} written to {file}", stderr=True)
     return 0
 
 
@@ -172,7 +173,7 @@ def record_outcome(
     with open_trace_store(_named_store(store), create=False) as traces:
         trace = traces.set_outcome(id_.strip(), None if clear else Outcome(right=right, note=note, at=now))
     verdict = "not judged" if trace.outcome is None else trace.outcome.verdict
-    print(f"{trace.id[:8]}  {verdict}  {shorten(trace.question.text, 100)}")
+    say(f"{trace.id[:8]}  {verdict}  {shorten(trace.question.text, 100)}")
     return 0
 
 
@@ -190,17 +191,13 @@ def import_traces(file: Path, /, *, store: StoreFile = None) -> int:
         raise UsageError(f"{file} cannot be read ({error.strerror}); give a JSONL file of traces.") from error
     with lines, open_trace_store(_named_store(store), create=True) as traces:
         count = traces.add_all(read_jsonl(lines, "standard input" if _is_stdio(file) else str(file)))
-        print(f"{counted(count, 'trace')} read into {traces.path}", file=sys.stderr)
+        say(f"{counted(count, 'trace')} read into {traces.path}", stderr=True)
     return 0
 
 
-def _refuse_database(file: Path) -> None:
-    """Refuse to overwrite a store, or any other SQLite file."""
-    if not file.is_file():
-        return
+def _is_database(file: Path) -> bool:
     with file.open("rb") as there:
-        if there.read(len(HEADER)) == HEADER:
-            raise UsageError(f"{file} is a database, which an export would replace; give another file.")
+        return there.read(len(HEADER)) == HEADER
 
 
 def _named_store(store: Path | None) -> Path | None:
@@ -216,14 +213,7 @@ def _named_store(store: Path | None) -> Path | None:
 def _tell_damaged(store: TraceStore) -> None:
     if store.damaged:
         left_out = f"{counted(store.damaged, 'damaged trace')} left out"
-        print(
-            f"{left_out}: somebody changed the database, or it was written by something else.",
-            file=sys.stderr,
-        )
-
-
-def _moment(text: str | None) -> datetime | None:
-    return None if text is None else read_time(text, datetime.now(UTC))
+        say(f"{left_out}: somebody changed the database, or it was written by something else.", stderr=True)
 
 
 def _is_stdio(file: Path) -> bool:
@@ -250,7 +240,6 @@ def _print(summaries: Sequence[TraceSummary]) -> None:
 
 
 def _draw_explanation(explanation: Explanation, *, full: bool = False) -> RenderableType:
-    """Why a question got its answer. Every figure stands with its source; what the trace cannot tell is left out."""
     parts: list[RenderableType] = [Text("Why this answer", "bold")]
     if explanation.reason is not None:
         reason = printable(explanation.reason) if full else shorten(explanation.reason, _REASON)
@@ -270,9 +259,7 @@ def _draw_explanation(explanation: Explanation, *, full: bool = False) -> Render
 
 
 def _draw_ratings(explanation: Explanation) -> RenderableType:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for heading in ("rated worker", "right", "an answer", "measured questions of this kind"):
-        table.add_column(heading)
+    table = plain_table("rated worker", "right", "an answer", "measured questions of this kind", wrap=True)
     for rated in explanation.ratings:
         table.add_row(
             Text(printable(rated.worker)),
@@ -284,21 +271,16 @@ def _draw_ratings(explanation: Explanation) -> RenderableType:
 
 
 def _draw_single(title: str, single: SingleWorker) -> list[RenderableType]:
-    lines: list[RenderableType] = [
-        Text.assemble((f"{title}: {printable(single.worker)}. ", "bold"), single.choice)
+    figures = (
+        (single.cost_usd, dollars, "It would have cost about {}."),
+        (single.measured_usd, dollars, "{} a measured answer."),
+        (single.accuracy, "{:.0%}".format, "{} likely right."),
+    )
+    return [
+        Text.assemble((f"{title}: {printable(single.worker)}. ", "bold"), single.choice),
+        *(
+            Text.assemble(f"  {sentence.format(shown(figure.value))} ", (printable(figure.source), "dim"))
+            for figure, shown, sentence in figures
+            if figure is not None
+        ),
     ]
-    if single.cost_usd is not None:
-        lines.append(
-            _line(f"It would have cost about {dollars(single.cost_usd.value)}.", single.cost_usd.source)
-        )
-    if single.measured_usd is not None:
-        lines.append(
-            _line(f"{dollars(single.measured_usd.value)} a measured answer.", single.measured_usd.source)
-        )
-    if single.accuracy is not None:
-        lines.append(_line(f"{single.accuracy.value:.0%} likely right.", single.accuracy.source))
-    return lines
-
-
-def _line(figure: str, source: str) -> Text:
-    return Text.assemble(f"  {figure} ", (printable(source), "dim"))

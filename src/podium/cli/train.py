@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from podium.cli.options import Flag
+from podium.cli.printable import say
 from podium.cli.team_options import DEFAULT_CALLS, Calls, DispatchOptions, open_limited_dispatcher
 from podium.errors import UsageError
 from podium.plugins import PluginGroup
@@ -58,7 +59,8 @@ def train(
         from podium.config import suggestion  # noqa: PLC0415 - loads pydantic, which help does not need
 
         raise UsageError(f"There is no stage {stage!r}; {suggestion(stage, (*OWN_STAGES, *STAGES.names))}")
-    _need_torch()
+    if find_spec("torch") is None:
+        raise UsageError("Training needs torch; install it with: pip install 'podium-conductor[train]'.")
     if (installed := STAGES.find(stage)) is not None:
         assert run is not None
         if calls != DEFAULT_CALLS:
@@ -86,21 +88,18 @@ def train(
 
 
 def _train(settings: TrainSettings, run: Path, calls: DispatchOptions) -> None:
-    """Train, or go on training. Loads torch, and TRL where TRL trains."""
-    from podium.cli.terminal import open_console, print_sentence  # noqa: PLC0415
     from podium.train.run import run_grpo  # noqa: PLC0415
     from podium.train.supervised import run_sft  # noqa: PLC0415
 
     make_dispatcher = partial(open_limited_dispatcher, calls, run=run)
-    say = partial(print_sentence, open_console())
     if settings.stage == "sft":
         run_sft(settings, run, make_dispatcher=make_dispatcher, say=say)
     else:
-        asyncio.run(
-            run_grpo(
-                settings, run, make_dispatcher=make_dispatcher, run_budget_usd=calls.run_budget_usd, say=say
-            )
+        budget_usd = calls.run_budget_usd
+        training = run_grpo(
+            settings, run, make_dispatcher=make_dispatcher, run_budget_usd=budget_usd, say=say
         )
+        asyncio.run(training)
 
 
 def push(run: Path, *, to: str, private: Flag = False) -> int:
@@ -111,13 +110,7 @@ def push(run: Path, *, to: str, private: Flag = False) -> int:
         to: A new folder, or hub:OWNER/NAME for the Hugging Face hub.
         private: On the hub: show it to its owner alone.
     """
-    from podium.cli.printable import printable  # noqa: PLC0415
     from podium.train.publish import publish  # noqa: PLC0415 - not every command publishes
 
-    print(printable(f"Published: {publish(run, to, private=private)}"))
+    say(f"Published: {publish(run, to, private=private)}")
     return 0
-
-
-def _need_torch() -> None:
-    if find_spec("torch") is None:
-        raise UsageError("Training needs torch; install it with: pip install 'podium-conductor[train]'.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,10 +9,10 @@ from cyclopts import Parameter
 
 from podium.cli.found_files import FILE
 from podium.cli.options import Flag
-from podium.cli.printable import counted, print_columns, printable
+from podium.cli.printable import counted, print_columns, printable, say
 from podium.cli.team_file import FoundTeam
-from podium.cli.terminal import confirm
-from podium.cli.trust_store import all_trusted, revoke, trust, trusted
+from podium.cli.terminal import insist
+from podium.cli.trust_store import all_trusted, revoke, trust
 from podium.errors import UsageError
 from podium.team.team_file import check_tables
 
@@ -35,37 +34,28 @@ def trust_file(
         yes: Trust it without asking.
     """
     if list_:
-        print_columns([(trusted_file.since, printable(trusted_file.file)) for trusted_file in all_trusted()])
+        print_columns([(kept.since, name) for name, kept in all_trusted().items()])
         return 0
     if revoke_:
         if not revoke(file):
             raise UsageError(f"{file} is not trusted; `podium trust --list` lists what is.")
-        print(f"{printable(str(file))} is trusted no longer.")
+        say(f"{file} is trusted no longer.")
         return 0
     team_file = FoundTeam(file)
     check_tables(team_file.source)
-    before = trusted(team_file.files)
+    before = team_file.trusted_before
     if before is not None and not before.changes(team_file.files):
-        print(f"{printable(str(file))} has been trusted since {before.since}.")
+        say(f"{file} has been trusted since {before.since}.")
         return 0
-    _show(team_file)
-    if not yes:
-        if not sys.stdin.isatty():
-            raise UsageError(f"{file} is not trusted yet. To trust it without being asked, add --yes.")
-        if not confirm("Trust it?"):
-            raise UsageError(f"{file} is not trusted.")
-    trust(team_file.files)
-    print(f"Trusted, with {counted(len(team_file.files.digests), 'file')}, until one of them changes.")
-    return 0
-
-
-def _show(team_file: FoundTeam) -> None:
-    lines = [
-        f"{team_file.path} sets",
-        *(f"  {key} = {value}" for key, value in team_file.settings_by_key.items()),
-    ]
-    if team_file.files.acts:
-        lines += ["It and the files that it refers to", *(f"  {act}" for act in team_file.files.acts)]
-    lines += ["Files", *(f"  {name}" for name in team_file.files.digests)]
-    lines += [f"Other users of this machine can change {name}." for name in team_file.files.open_to_others]
+    files = team_file.files
+    lines = [f"{file} sets", *(f"  {key} = {value}" for key, value in team_file.settings_by_key.items())]
+    if files.acts:
+        lines += ["It and the files that it refers to", *(f"  {act}" for act in files.acts)]
+    lines += ["Files", *(f"  {name}" for name in files.digests)]
+    lines += [f"Other users of this machine can change {name}." for name in files.open_to_others]
     print("\n".join(printable(line).replace("\n", "␊") for line in lines))
+    if not yes:
+        insist("Trust it?", f"{file} is not trusted.")
+    trust(files)
+    say(f"Trusted, with {counted(len(files.digests), 'file')}, until one of them changes.")
+    return 0

@@ -1,4 +1,4 @@
-"""Which found settings files the user trusts: a file of their own keeps the digests of what they have seen.
+"""Which found settings files the user trusts: a JSON file keeps the digests of what the user has seen.
 
 A settings file that lies in the working folder may have come with a cloned repository. Nobody obeys it before
 `podium trust` has kept its content here, and the content of the files that it refers to (`found_files`).
@@ -8,35 +8,23 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 import stat
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from podium.cli.found_files import FoundFiles, settings_key
+from podium.config import read_file
 from podium.errors import UsageError
-from podium.sqlite_files import SQLiteSchema, data_folder
-
-TRUST_FILE = SQLiteSchema(
-    "file of trusted settings",
-    mark=0x506F4454,  # "PoDT"
-    version=1,
-    tables=(
-        "CREATE TABLE IF NOT EXISTS trusted (file TEXT PRIMARY KEY, digests TEXT, since TEXT) WITHOUT ROWID",
-    ),
-    way_out="move it away or set XDG_DATA_HOME, and trust your settings files again",
-)
+from podium.files import atomic_file
+from podium.sqlite_files import data_folder
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Trusted:
     """A settings file as the user trusted it."""
 
-    file: str
-    """The path of the settings file, as `FoundFiles.key` gives it."""
     digests: Mapping[str, str]
     """The digests of all files that were trusted, as `FoundFiles.digests` gives them."""
     since: str
@@ -52,86 +40,56 @@ class Trusted:
         )
 
 
-def trusted_path(environ: Mapping[str, str] = os.environ) -> Path:
-    """`trusted.sqlite` in the folder for data. PODIUM_STORE has no say: a relative one would lead into a found folder.
-
-    Raises:
-        UsageError: the folder for data depends on the working folder.
-    """
-    folder = data_folder(environ)
+def trusted_path() -> Path:
+    """`trusted.json` in the folder for data. PODIUM_STORE has no say: a relative one would lead into a found folder."""
+    folder = data_folder()
     if not folder.is_absolute():
         raise UsageError(f"{folder} is not absolute; set XDG_DATA_HOME to an absolute path.")
-    return folder / "trusted.sqlite"
+    return folder / "trusted.json"
 
 
-def trusted(files: FoundFiles) -> Trusted | None:
-    """What the user trusted of this settings file, at whatever content, or None if it was never trusted.
-
-    Raises:
-        UsageError: the record cannot be read, or others can write it.
-    """
-    return next((row for row in all_trusted() if row.file == _text(files.key)), None)
-
-
-def all_trusted() -> tuple[Trusted, ...]:
-    """All trusted settings files, by path.
-
-    Raises:
-        UsageError: see `trusted`.
-    """
+def all_trusted() -> dict[str, Trusted]:
+    """All trusted settings files, by `FoundFiles.key`."""
     path = trusted_path()
     if not path.exists():
-        return ()
+        return {}
     status = path.stat()
     if status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise UsageError(
             f"Others can write {path}, so it says nothing of what you trust; remove it, and trust again."
         )
-    with _opened(write=False) as file:
-        rows = file.execute("SELECT file, digests, since FROM trusted ORDER BY file").fetchall()
-    return tuple(Trusted(name, json.loads(digests), since) for name, digests, since in rows)
+    try:
+        return {file: Trusted(**entry) for file, entry in json.loads(read_file(path)).items()}
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise UsageError(f"{path} cannot be read ({error}); remove it, and trust again.") from None
 
 
 def trust(files: FoundFiles) -> None:
-    """Keep that the user trusts these files, as they were read.
-
-    Raises:
-        UsageError: the record cannot be written.
-    """
-    row = (_text(files.key), json.dumps(dict(files.digests)), datetime.now(UTC).date().isoformat())
-    with _opened(write=True) as file:
-        file.execute("INSERT OR REPLACE INTO trusted VALUES (?, ?, ?)", row)
+    """Keep that the user trusts these files, as they were read."""
+    _write(all_trusted() | {files.key: Trusted(files.digests, datetime.now(UTC).date().isoformat())})
 
 
 def revoke(path: Path) -> bool:
-    """Trust a settings file no longer; it need not exist. False: it was not trusted.
-
-    Raises:
-        UsageError: the record cannot be written.
-    """
-    if not trusted_path().exists():
+    """Trust a settings file no longer; it need not exist. False: it was not trusted."""
+    kept = all_trusted()
+    if kept.pop(settings_key(path), None) is None:
         return False
-    with _opened(write=True) as file:
-        key = _text(str(settings_key(path)))
-        return file.execute("DELETE FROM trusted WHERE file = ?", (key,)).rowcount > 0
+    _write(kept)
+    return True
 
 
-@contextmanager
-def _opened(*, write: bool) -> Iterator[sqlite3.Connection]:
+def _write(kept: Mapping[str, Trusted]) -> None:
     path = trusted_path()
-    with closing(TRUST_FILE.open(path) if write else TRUST_FILE.open_read_only(path)) as file:
-        try:
-            yield file
-        except sqlite3.Error as error:
-            raise UsageError(f"{path} cannot be used ({error}); {TRUST_FILE.way_out}.") from None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_file(path) as part:
+            part.touch(mode=0o600)
+            part.write_text(json.dumps({file: asdict(entry) for file, entry in sorted(kept.items())}))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written ({error.strerror}); set XDG_DATA_HOME.") from None
 
 
 def _short(name: str) -> str:
     """A path for a sentence: seen from the working folder where it is below it."""
     path, working_folder = Path(name), Path(os.path.realpath("."))
     return str(path.relative_to(working_folder)) if path.is_relative_to(working_folder) else name
-
-
-def _text(path: str) -> str:
-    """A path as SQLite takes it, also where it is no UTF-8."""
-    return path.encode("utf-8", "backslashreplace").decode()

@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from podium.config.open_union import OpenUnion
-from podium.config.toml_lines import Where
+from podium.config.toml_lines import Where, walk
 
 
 def closest_name(name: str, known: Iterable[str]) -> str | None:
@@ -66,7 +66,6 @@ _WANTED = {
     "model_attributes_type": "a table",
     "string_too_short": "text that is not empty",
 }
-_NOTHING = object()
 
 
 def explain(problem: ErrorDetails, model: type[BaseModel], tables: Any) -> tuple[Where, str]:
@@ -76,7 +75,11 @@ def explain(problem: ErrorDetails, model: type[BaseModel], tables: Any) -> tuple
     where, key, value = _locate(tables, parts, absent=kind == "missing")
     dotted = ".".join(key)
     if kind == "extra_forbidden":
-        return where, f"unknown key {dotted!r}; {suggestion(str(parts[-1]), _known(around))}"
+        tables_there = (
+            single for single in around if isinstance(single, type) and issubclass(single, BaseModel)
+        )
+        known = [name for table in tables_there for name in table.model_fields]
+        return where, f"unknown key {dotted!r}; {suggestion(str(parts[-1]), known)}"
     if kind == "missing":
         return where, f"the key {dotted!r} is missing; add it."
     if kind == "value_error":
@@ -98,20 +101,13 @@ def explain(problem: ErrorDetails, model: type[BaseModel], tables: Any) -> tuple
 
 def _named(sentence: str, table: Any) -> Where:
     """The path to the first key of `table` that `sentence` names, such as "limits.rpm"; empty if it names none."""
-    for word in re.findall(r"[\w.-]*\w", sentence):
-        value, way = table, tuple(word.split("."))
-        for part in way:
-            value = value.get(part, _NOTHING) if isinstance(value, dict) else _NOTHING
-        if value is not _NOTHING:
-            return way
-    return ()
+    ways = {".".join(map(str, where)): where for where, _ in walk(table)}
+    return next((ways[word] for word in re.findall(r"[\w.-]*\w", sentence) if word in ways), ())
 
 
 def _locate(tables: Any, parts: Where, *, absent: bool) -> tuple[Where, list[str], Any]:
-    """The path, the key as messages show it, and the value of a pydantic location.
-
-    Parts of the location that only name a member of a union are left out. `absent`: the last part names a missing key.
-    """
+    """The path, the key as messages show it, and the value of a pydantic location. Parts that only name a member of a
+    union are left out. `absent`: the last part names a missing key."""
     where: Where = ()
     key: list[str] = []
     value = tables
@@ -129,10 +125,8 @@ def _locate(tables: Any, parts: Where, *, absent: bool) -> tuple[Where, list[str
 
 
 def _untagged(model: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[Where, list[Any]]:
-    """A pydantic location without the tags of unions, and the types of the table that its last part is in.
-
-    A tag may look like a key.
-    """
+    """A pydantic location without the tags of unions, which may look like keys, and the types of the table that its
+    last part is in."""
     parts: Where = ()
     around: list[Any] = []
     annotations: list[Any] = [model]
@@ -141,25 +135,10 @@ def _untagged(model: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[Where
         if members:
             annotations = members
             continue
-        around, parts = annotations, (*parts, part)
-        annotations = [
-            inner
-            for annotation in annotations
-            for single in _members(annotation)
-            for inner in _inside(single, part)
-        ]
+        parts += (part,)
+        around = [single for annotation in annotations for single in _members(annotation)]
+        annotations = [inner for single in around for inner in _inside(single, part)]
     return parts, around
-
-
-def _known(annotations: Iterable[Any]) -> list[str]:
-    """The keys that tables of these types may have."""
-    return [
-        name
-        for annotation in annotations
-        for single in _members(annotation)
-        if isinstance(single, type) and issubclass(single, BaseModel)
-        for name in single.model_fields
-    ]
 
 
 def _tagged(annotation: Any, tag: int | str) -> Iterator[Any]:

@@ -19,7 +19,7 @@ from typing import Any, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from podium.config.explain import explain, item_name, show, suggestion
-from podium.config.toml_lines import Where, find_line
+from podium.config.toml_lines import Where, find_line, walk
 from podium.config.toml_text import toml_key, toml_value
 from podium.errors import ConfigError
 
@@ -55,11 +55,8 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def override(tables: dict[str, Any], text: str, source: str) -> AppliedOverride:
-    """Apply one `key=value` to `tables`. An item of a list of tables is addressed by its name or number.
-
-    Raises:
-        ConfigError: it has another form, or names an item that does not exist; the message names `source`.
-    """
+    """Apply one `key=value` to `tables`, which `source` names in messages. An item of a list of tables is addressed by
+    its name or number."""
     path, value = _split(text)
     parts = [_value(quoted) if quoted else plain for quoted, plain in _PART.findall(path.strip())]
     if not parts:
@@ -67,7 +64,7 @@ def override(tables: dict[str, Any], text: str, source: str) -> AppliedOverride:
     current: Any = tables
     key: list[str] = []
     where: Where = ()
-    while parts:
+    while True:
         part: int | str = parts[0]
         name, taken = parts[0], 1
         if isinstance(current, list):
@@ -75,18 +72,14 @@ def override(tables: dict[str, Any], text: str, source: str) -> AppliedOverride:
             name = item_name(current, part)
         key.append(name)
         where += (part,)
-        parts = parts[taken:]
-        if not parts:
+        if not (parts := parts[taken:]):
             current[part] = _value(value.strip())
-        elif isinstance(current, dict):
-            current = current.setdefault(part, {})
-        else:
-            current = current[part]
-        if parts and not isinstance(current, dict | list):
+            return AppliedOverride(text, where)
+        current = current.setdefault(part, {}) if isinstance(current, dict) else current[part]
+        if not isinstance(current, dict | list):
             raise ConfigError(
                 f"Override {text!r}: {'.'.join(key)} is {show(key, current)}, which has no keys of its own."
             )
-    return AppliedOverride(text, where)
 
 
 def _item(items: list[Any], parts: list[str], text: str, key: str, source: str) -> tuple[int, int]:
@@ -133,10 +126,8 @@ class SettingsSource:
     def read(
         cls, path: Path, overrides: Sequence[str] = (), *, files: Mapping[Path, bytes] | None = None
     ) -> Self:
-        """Read the TOML file at `path`, and apply `overrides` such as "train.lr=1e-4".
-
-        Args:
-            files: contents of files by absolute path, in place of those on the disk. None reads the disk.
+        """Read the TOML file at `path`, and apply `overrides` such as "train.lr=1e-4". Contents of files by absolute
+        path take the place of those on the disk.
 
         Raises:
             ConfigError: the file is missing or not TOML, or an override cannot be applied.
@@ -160,11 +151,7 @@ class SettingsSource:
         text: str = "",
         base: SettingsSource | None = None,
     ) -> Self:
-        """Apply `overrides` to parsed tables, which are not changed.
-
-        Raises:
-            ConfigError: an override cannot be applied.
-        """
+        """Apply `overrides` to parsed tables, which are not changed. One that cannot be applied is a `ConfigError`."""
         # Copied through JSON: pydantic's strict mode for JSON fits TOML (a list may become a tuple, "1" is not a
         # number).
         copy = json.loads(json.dumps(tables, default=str))
@@ -172,14 +159,8 @@ class SettingsSource:
         return cls(name, copy, text, applied, base)
 
     def into(self, model: type[M], context: object = None) -> M:
-        """Validate the tables as a model.
-
-        Args:
-            context: what its validators are told.
-
-        Raises:
-            ConfigError: a key is unknown or missing, or a value cannot be used.
-        """
+        """Validate the tables as a model, whose validators are told the context. An unknown or missing key or a value
+        that cannot be used is a `ConfigError`."""
         try:
             read = model.model_validate_json(
                 json.dumps(self.tables, default=str), strict=True, context=context
@@ -190,8 +171,8 @@ class SettingsSource:
             where, sentence = explain(problems[0], model, self.tables)
             unknown = problems[0]["type"] == "extra_forbidden"
             raise ConfigError(f"{self.location(where, unknown)}: {sentence}", where) from None
-        for where, number in _numbers(self.tables):
-            if abs(number) > MAX_NUMBER:
+        for where, number in walk(self.tables):
+            if isinstance(number, float | int) and abs(number) > MAX_NUMBER:
                 key = ".".join(map(str, where))
                 raise ConfigError(
                     f"{self.location(where)}: {key} is too large; give at most {MAX_NUMBER:,}.", where
@@ -216,11 +197,8 @@ class SettingsSource:
 
 
 def load(path: Path, model: type[M], overrides: Sequence[str] = ()) -> M:
-    """Read the TOML file at `path`, apply `overrides` such as "train.lr=1e-4", and validate it as `model`.
-
-    Raises:
-        ConfigError: the file is missing or not TOML, a key is unknown, a value is of the wrong type.
-    """
+    """Read the TOML file at `path`, apply `overrides` such as "train.lr=1e-4", and validate it as `model`. What cannot
+    be used is a `ConfigError`."""
     return SettingsSource.read(path, overrides).into(model)
 
 
@@ -233,40 +211,21 @@ def build(
 
 def to_overrides(keys: Mapping[str, Any]) -> tuple[str, ...]:
     """Keys as overrides of the form `key=value`. The outer keys may be dotted. What is None is left out."""
-    return tuple(text for key, value in keys.items() for text in _overrides(key, _plain(value)))
+    return tuple(text for key, value in keys.items() for text in _overrides(key, value))
 
 
 def _overrides(key: str, value: Any) -> Iterator[str]:
+    if isinstance(value, BaseModel):
+        value = value.model_dump(mode="json", exclude_unset=True)
     if isinstance(value, Mapping):
         for inner, item in value.items():
-            yield from _overrides(f"{key}.{toml_key(inner)}", item)
+            yield from _overrides(f"{key}.{toml_key(str(inner))}", item)
     elif value is not None:
         yield f"{key}={toml_value(value)}"
 
 
-def _plain(value: Any) -> Any:
-    """A value as JSON has it; keys whose value is None are left out."""
-    if isinstance(value, BaseModel):
-        return _plain(value.model_dump(mode="json", exclude_unset=True))
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items() if item is not None}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return str(value) if isinstance(value, Path) else value
-
-
 MAX_NUMBER = 10**15
 """The largest number in a settings file or an option; no count, limit or amount is larger."""
-
-
-def _numbers(value: Any, where: Where = ()) -> Iterator[tuple[Where, float]]:
-    """Yield all numbers with their paths."""
-    if isinstance(value, dict | list):
-        items = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, item in items:
-            yield from _numbers(item, (*where, key))
-    elif isinstance(value, float | int):
-        yield where, value
 
 
 MAX_FILE_BYTES = 2**26
@@ -293,7 +252,6 @@ def read_file(path: Path, most: int = MAX_FILE_BYTES) -> bytes:
 
 
 def _open_now(path: str, flags: int) -> int:
-    """Open a file for reading, without waiting for the writer of a pipe."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 

@@ -44,7 +44,7 @@ def _lines(text: str) -> dict[Where, int]:
     for line, statement in _statements(text):
         inner: Any = tomllib.loads(statement)
         if not statement.startswith("["):
-            for path in _paths_within(inner):
+            for path, _ in walk(inner):
                 lines.setdefault(table + path, line)
             continue
         table = ()
@@ -75,10 +75,9 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
         begin = token.end()
 
 
-def _paths_within(value: Any, path: Where = ()) -> Iterator[Where]:
-    """The path to each value within `value`, outer ones first."""
-    if path:
-        yield path
+def walk(value: Any, where: Where = ()) -> Iterator[tuple[Where, Any]]:
+    """Each value within a value with its path, outer ones first."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:
-        yield from _paths_within(inner, (*path, key))
+        yield (*where, key), inner
+        yield from walk(inner, (*where, key))

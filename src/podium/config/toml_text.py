@@ -8,7 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Any
+
+from pydantic import BaseModel
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -36,12 +39,17 @@ def _has_header(value: Any) -> bool:
 
 
 def toml_value(value: Any) -> str:
-    """A value on one line."""
+    """A value on one line. What is None in a table is left out, and what was not set in a model."""
+    if isinstance(value, BaseModel):
+        value = value.model_dump(mode="json", exclude_unset=True)
     if isinstance(value, Mapping):
-        return f"{{ {', '.join(f'{toml_key(key)} = {toml_value(inner)}' for key, inner in value.items())} }}"
+        items = (
+            f"{toml_key(str(key))} = {toml_value(item)}" for key, item in value.items() if item is not None
+        )
+        return f"{{ {', '.join(items)} }}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(toml_value, value))}]"
-    return _string(value) if isinstance(value, str) else json.dumps(value)
+    return _string(str(value)) if isinstance(value, str | PurePath) else json.dumps(value)
 
 
 def toml_key(key: str) -> str:

@@ -35,16 +35,8 @@ _IGNORED = (
 
 
 class PodiumModelAPI(ModelAPI):
-    """`podium/<team or planner>`.
-
-    Args:
-        model_name: a planner, or a team (see `read_settings`).
-        config: its seed (default 0) seeds all questions.
-        settings: keys of a team file, such as `budget.usd`.
-
-    Raises:
-        PrerequisiteError: the settings are unusable. Inspect shows it as one sentence.
-    """
+    """`podium/<team or planner>` (see `read_settings`), with keys of a team file, such as `budget.usd`. The config's
+    seed (default 0) seeds all questions. Inspect shows a `PrerequisiteError` for unusable settings as one sentence."""
 
     def __init__(
         self,
@@ -87,7 +79,14 @@ class PodiumModelAPI(ModelAPI):
                 allowed no call.
         """
         _refuse(tools, config)
-        trace = await self._team.ask(to_question(input), seed=_seed(config), sample=_epoch())
+        active = sample_active()
+        # With a response cache each epoch has its own answers. Podium counts epochs from 0.
+        epoch = 0 if active is None else active.epoch - 1
+        if active is not None:  # In the form of `podium eval`, so that both draw the same random numbers.
+            seed = f"evaluation/{config.seed or 0}/{active.sample.id}/{epoch}"
+        else:
+            seed = token_hex(8) if config.seed is None else str(config.seed)
+        trace = await self._team.ask(to_question(input), seed=seed, sample=epoch)
         if trace.answer is None and not _plan_was_invalid(trace):
             raise QuestionFailedError(f"{trace.error} (trace {trace.id})")
         return _output(trace, self.model_name, config)
@@ -99,17 +98,11 @@ class PodiumModelAPI(ModelAPI):
 
 def read_settings(name: str, settings: Mapping[str, Any]) -> TeamSettings:
     """The settings of the model `podium/<name>`: a planner, and -M pool names the team; or a team file or the name of a
-    team; or anything, where -M pool names the team.
-
-    Raises:
-        ConfigError: an unknown key or value, or settings that exclude each other.
-    """
+    team; or anything, where -M pool names the team."""
     planners = {form.partition(":")[0] for form in ("conductor", *baseline_syntaxes())}
-    if name.partition(":")[0] in planners:
-        return TeamFile(None, to_overrides({"plan.planner": name, **settings})).read()
-    if "pool" in settings:
-        return TeamFile(None, to_overrides(settings)).read()
-    return TeamFile(name, to_overrides(settings)).read()
+    is_planner = name.partition(":")[0] in planners
+    keys = {"plan.planner": name, **settings} if is_planner else settings
+    return TeamFile(None if is_planner or "pool" in settings else name, to_overrides(keys)).read()
 
 
 def _refuse(tools: list[ToolInfo], config: GenerateConfig) -> None:
@@ -124,23 +117,6 @@ def _refuse(tools: list[ToolInfo], config: GenerateConfig) -> None:
         raise UsageError(
             f"num_choices {config.num_choices}: a question has one answer; use several epochs instead."
         )
-
-
-def _seed(config: GenerateConfig) -> str:
-    """The seed of a question, in the form of `podium eval`, so that both draw the same random numbers.
-
-    Outside an Inspect task: the seed of `config`; without one, a random seed.
-    """
-    active = sample_active()
-    if active is not None:
-        return f"evaluation/{config.seed or 0}/{active.sample.id}/{active.epoch - 1}"
-    return token_hex(8) if config.seed is None else str(config.seed)
-
-
-def _epoch() -> int:
-    """The epoch from 0: with a response cache each epoch has its own answers."""
-    active = sample_active()
-    return 0 if active is None else active.epoch - 1
 
 
 def _plan_was_invalid(trace: Trace) -> bool:

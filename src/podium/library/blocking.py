@@ -39,7 +39,7 @@ class SyncTeam:
 
     @property
     def planner(self) -> Planner:
-        """The planner that writes this team's plans."""
+        """The team's planner."""
         return self._team.planner
 
     def ask(self, question: str | Question, *, seed: str | int | None = None, sample: int = 0) -> Trace:

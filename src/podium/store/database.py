@@ -218,7 +218,7 @@ class Database:
 
     def _connect_file(self, path: Path, first: bool) -> sqlite3.Connection:
         if self._read_only:
-            connection = self._tables.file.open_read_only(path)
+            connection = self._tables.file.open(path, read_only=True)
         else:
             connection = self._tables.file.open(path) if first else connect(path)
         connection.execute(_CACHE)

@@ -53,7 +53,7 @@ def open_reader(path: Path) -> sqlite3.Connection:
     Raises:
         UsageError: the file is missing, cannot be opened, or is not a trace store.
     """
-    reader = STORE.file.open_read_only(path)
+    reader = STORE.file.open(path, read_only=True)
     reader.text_factory = lambda text: text.decode("utf-8", "replace")
     return reader
 

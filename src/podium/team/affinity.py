@@ -35,10 +35,7 @@ class PastTurn:
 @dataclass(frozen=True, slots=True)
 class StickyWorkerPlanner(PlannerWrapper):
     """A planner that keeps the worker of the turn before, if another worker would cost more than it is expected to
-    gain.
-
-    It changes only the worker of the last step, in the plan of the first round.
-    """
+    gain. It changes only the worker of the last step, in the plan of the first round."""
 
     past: PastTurn
     right_answer_usd: float | None = None
@@ -50,13 +47,11 @@ class StickyWorkerPlanner(PlannerWrapper):
 
     @property
     def streams_steps(self) -> bool:
-        """Whether the wrapped planner streams steps. A planner never streams the last step, the only one that is
-        changed."""
+        """As the wrapped planner, which never streams the last step, the only one that is changed."""
         return self.planner.streams_steps
 
     async def plan(self, request: PlanRequest) -> Plan:
-        """The wrapped planner's plan. If the worker is kept, the plan's last step has that worker, and `reason` says
-        why."""
+        """The wrapped planner's plan. If its last step keeps the worker, `reason` says why."""
         plan = await self.planner.plan(request)
         names = [profile.name for profile in request.pool]
         cached = self.past.cached.get(self.past.worker, 0)
@@ -83,12 +78,8 @@ class StickyWorkerPlanner(PlannerWrapper):
 def switching_loss_usd(
     kept: Profile, chosen: Profile, past: PastTurn, tokens: int, right_answer_usd: float | None
 ) -> float:
-    """Dollars by which a move from `kept` to `chosen` costs more than it is expected to gain. 0 if the gain is larger.
-
-    Args:
-        tokens: the input tokens of the next turn.
-        right_answer_usd: as in `StickyWorkerPlanner`.
-    """
+    """Dollars by which a move from `kept` to `chosen` costs more than it is expected to gain, for a next turn of so
+    many input tokens. 0 if the gain is larger."""
 
     def expected(profile: Profile, cached: int) -> float:
         read = min(cached, tokens)

@@ -35,8 +35,7 @@ class CheckResult:
     remedy: str | None = None
     """What the user can do about the failure. None if there is no failure, or if `text` says it."""
     error: str | None = None
-    """The kind of the `WorkerError`, or "budget" if the call was refused before it began. None if the worker
-    answered."""
+    """The kind of the `WorkerError`, or "budget" if the call was refused before it began."""
     first_token_s: float | None = None
     """Seconds until a streamed reply began. None if the reply was not streamed."""
     input_tokens: int = 0
@@ -53,8 +52,7 @@ class CheckResult:
     note: str | None = None
     """A remark on a success that may surprise the user."""
     plan_format: str | None = None
-    """The format in which an untrained Conductor returns plans, as `podium.conductor.format_probe` found. None if it
-    returns text, or if the result is not about an untrained Conductor."""
+    """The format in which an untrained Conductor returns plans, if it is not text (`conductor.format_probe`)."""
 
 
 async def check_workers(
@@ -65,9 +63,6 @@ async def check_workers(
     Args:
         limit_s: time limit of each call. Default: the worker's own timeout.
         spend_limits: limits that pay for the calls. If a limit refuses a call, the worker is not called.
-
-    Raises:
-        StoreError: a spend limit cannot be written.
     """
     ledger = Ledger(Budget(), spend_limits=spend_limits)
     hosts: dict[str, asyncio.Semaphore] = {}
@@ -94,45 +89,35 @@ async def _ask(worker: Worker, limit_s: float | None, ledger: Ledger) -> CheckRe
 
 
 async def _answer(worker: Worker, request: Request, limit_s: float | None) -> CheckResult:
-    name = worker.profile.name
-    limit = worker.limits.timeout if limit_s is None else limit_s
     started = time.perf_counter()
+    reply, failure = None, None
     try:
-        async with time_limit(limit):
+        async with time_limit(worker.limits.timeout if limit_s is None else limit_s):
             reply = await worker.answer(request)
     except WorkerError as error:
-        seconds = time.perf_counter() - started
-        # A replay worker is fine if its recording can be read, even if the recording lacks this question.
-        answered = error.kind == "unrecorded"
-        failure, spent = error, request.receipt.spent
-    else:
+        failure = error
+    seconds = time.perf_counter() - started
+    if reply is not None:
         request.receipt.spent = reply.spent(worker.profile) if worker.is_costly else Spent()
-        return CheckResult(
-            name,
-            True,
-            time.perf_counter() - started,
-            "ready" if worker.is_tool else reply.text,  # A tool has nothing to work on here.
-            first_token_s=reply.first_token_s,
-            input_tokens=reply.usage.input_tokens,
-            output_tokens=reply.usage.output_tokens,
-            estimated=reply.usage.estimated,
-            cost_usd=request.receipt.spent.cost_usd,
-            model=reply.model,
-            note=f"its endpoint refuses {', '.join(reply.dropped)}, and was asked without."
-            if reply.dropped
-            else None,
-        )
+    usage = request.receipt.spent.usage if reply is None else reply.usage
+    dropped = () if reply is None else reply.dropped
+    # A replay worker is fine if its recording can be read, even if the recording lacks this question.
+    answered = failure is None or failure.kind == "unrecorded"
+    said = str(failure) if reply is None else reply.text
     return CheckResult(
-        name,
+        worker.profile.name,
         answered,
         seconds,
-        str(failure),
-        None if answered else _remedy(failure),
-        failure.kind,
-        input_tokens=spent.usage.input_tokens,
-        output_tokens=spent.usage.output_tokens,
-        estimated=spent.usage.estimated,
-        cost_usd=spent.cost_usd,
+        "ready" if worker.is_tool and reply is not None else said,  # A tool has nothing to work on here.
+        None if failure is None or answered else _remedy(failure),
+        None if failure is None else failure.kind,
+        first_token_s=None if reply is None else reply.first_token_s,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        estimated=usage.estimated,
+        cost_usd=request.receipt.spent.cost_usd,
+        model=None if reply is None else reply.model,
+        note=f"its endpoint refuses {', '.join(dropped)}, and was asked without." if dropped else None,
     )
 
 

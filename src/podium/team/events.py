@@ -35,12 +35,8 @@ class QuestionEnded:
 
 
 class TraceStoreError(StoreError):
-    """Storage failed. Either that ended a question, or the question's trace is not on disk.
-
-    Args:
-        failure: the error of the storage.
-        trace: what was answered and paid until then.
-    """
+    """Storage failed. Either that ended a question, or the question's trace is not on disk. The trace has what was
+    answered and paid until then."""
 
     def __init__(self, failure: StoreError, trace: Trace) -> None:
         super().__init__(str(failure), retryable=failure.retryable)

@@ -26,8 +26,8 @@ def plan_fault(
 def options_fault(
     decision: Workflow | Acceptance | PlanError, pool: Pool, options: AnswerOptions
 ) -> PlanError | None:
-    """Why a plan cannot give the answer in the form that its caller wants: a tool of the pool would write the answer.
-    None if the plan can."""
+    """Why a plan cannot give the answer in the form that its caller wants: a tool of the pool would write it. None if
+    it can."""
     if not isinstance(decision, Workflow) or not (options.tools or options.response_format):
         return None
     workers = {position: pool[step.worker] for position, step in enumerate(decision.steps)}
@@ -46,8 +46,8 @@ def options_fault(
 def fallback_workflow(
     decision: Workflow | Acceptance | PlanError, pool: Pool, name: str | None
 ) -> Workflow | None:
-    """A workflow that sends the whole question to the worker `name`. None if the pool lacks that worker, if the
-    decision is no error, or if the time is up."""
+    """A workflow that sends the whole question to this worker. None if the pool lacks it, the decision is no error, or
+    the time is up."""
     if not isinstance(decision, PlanError) or decision.kind == "time_is_up" or name not in pool.names:
         return None
     return Workflow((Step(pool.names.index(name), ANSWER_WHOLE_QUESTION),))

@@ -1,7 +1,5 @@
-"""Opens the planner that a team's settings name, a Conductor or a baseline, and finds its fallback worker.
-
-If the settings name no planner, this module chooses one.
-"""
+"""Opens the planner that a team's settings name, a Conductor or a baseline, and finds its fallback worker. If they name
+none, it chooses one."""
 
 from __future__ import annotations
 
@@ -40,20 +38,16 @@ class OpenedPlanner:
     fallback: str | None = None
     """The worker that answers a question when planning has failed. If it is None, such a question fails."""
     plan_limits: PlanLimits = PlanLimits()
-    """The rounds and steps that hold where the settings name none. A trained Conductor has those of its training, an
-    untrained Conductor has the defaults, and a baseline has as many rounds as its method needs."""
+    """The rounds and steps that hold where the settings name none: those of a Conductor's training, else the defaults;
+    the rounds of a baseline are those of its method."""
     conductor: Conductor | None = None
     """The Conductor that writes the plans. None if the planner is a baseline."""
     close_endpoint: Callable[[], Awaitable[None]] | None = None
     """Closes the planner's own endpoint. None if the planner has no endpoint."""
 
     def make_runner(self, settings: TeamSettings, pool: Pool, dispatcher: Dispatcher | None = None) -> Runner:
-        """A runner that answers questions with this planner, within the limits of the settings.
-
-        Args:
-            pool: the workers for which the planner was opened.
-            dispatcher: default: a new dispatcher, which knows of no loaded models.
-        """
+        """A runner that answers questions with this planner, within the limits of the settings, by the workers for
+        which the planner was opened. A new dispatcher, the default, knows of no loaded models."""
         plan = settings.plan
         return Runner(
             self.planner,
@@ -90,59 +84,38 @@ def open_planner(
         dispatcher: enforces the limits of a worker that conducts. Default: a new dispatcher.
 
     Raises:
-        UsageError: settings exclude each other or name something that does not exist, or the checkpoint must not
-            conduct this pool.
+        UsageError: settings exclude each other, or what they name does not exist or must not conduct this pool.
     """
     choice, table = settings.plan, settings.conductor
     if not choice.uses_conductor:
         return _of_baseline(choice.planner, pool, seed)
-    _check_names(settings, pool)
-    if choice.conducting_worker is not None:
-        return _with_quarantine(
-            settings, _of_worker(pool.named(choice.conducting_worker), table, pool, dispatcher), pool
-        )
+    for key in ("worker", "fallback"):
+        if (name := getattr(table, key)) is not None and name not in pool.names:
+            missing = f"conductor.{key} names {name!r}, which is not in the pool"
+            raise settings.with_location(
+                ConfigError(f"{missing}; {suggestion(name, pool.names)}", ("conductor", key))
+            )
     first = first_model(pool)
-    source = checkpoint_of(settings)
-    if source is not None:
+    if choice.conducting_worker is not None:
+        opened = _of_worker(pool.named(choice.conducting_worker), table, dispatcher)
+    elif (source := checkpoint_of(settings)) is not None:
         opened = _of_checkpoint(source, choice.cost_sensitivity, pool)
     else:
         opened = _untrained_here(settings, pool, first, dispatcher)
     fallback = table.fallback or opened.fallback or (None if first is None else first.profile.name)
-    return _with_quarantine(settings, replace(opened, fallback=fallback), pool)
-
-
-def _check_names(settings: TeamSettings, pool: Pool) -> None:
-    """Refuse a Conductor or a fallback that the pool lacks.
-
-    Raises:
-        ConfigError: it points to the line that names the Conductor or the fallback.
-    """
-    for key in ("worker", "fallback"):
-        name = getattr(settings.conductor, key)
-        if name is not None and name not in pool.names:
-            raise settings.with_location(
-                ConfigError(
-                    f"conductor.{key} names {name!r}, which is not in the pool; {suggestion(name, pool.names)}",
-                    ("conductor", key),
-                )
-            )
-
-
-def _with_quarantine(settings: TeamSettings, opened: OpenedPlanner, pool: Pool) -> OpenedPlanner:
-    if not settings.plan.quarantine_failing:
-        return opened
-    return replace(opened, planner=QuarantinePlanner(opened.planner, pool.tools))
+    planner = QuarantinePlanner(opened.planner, pool.tools) if choice.quarantine_failing else opened.planner
+    return replace(opened, planner=planner, fallback=fallback)
 
 
 def checkpoint_of(settings: TeamSettings) -> str | None:
-    """The checkpoint of the planner that `open_planner` opens: the name of a shipped checkpoint, or a folder. None if
-    that planner has no checkpoint."""
+    """The checkpoint of the planner that `open_planner` opens: the name of a shipped one, or a folder. None if it has
+    none."""
     return settings.conductor.checkpoint if settings.plan.planner == "conductor" else None
 
 
 def first_model(pool: Pool) -> Worker | None:
     """The first live model of the pool, else the first live program, else the first recorded or scripted worker. None
-    if all workers are tools."""
+    if all are tools."""
     live = min(costly_workers(pool), key=lambda worker: worker.traits.role != "model", default=None)
     return live or next((worker for worker in pool if not worker.is_tool), None)
 
@@ -158,7 +131,6 @@ def pays_for_plans(settings: TeamSettings, pool: Pool) -> bool:
 
 
 def _of_baseline(name: str, pool: Pool, seed: str) -> OpenedPlanner:
-    """Open a baseline. If the pool lacks what the baseline needs, this raises before any question is asked."""
     planner = open_baseline(name, pool.profiles, seed=seed, recorded=replays_bare_questions(pool))
     baseline = find_baseline(name)
     if baseline is not None and VOTE in baseline[0].needs(baseline[1]):
@@ -170,7 +142,6 @@ def _of_baseline(name: str, pool: Pool, seed: str) -> OpenedPlanner:
 def _untrained_here(
     settings: TeamSettings, pool: Pool, first: Worker | None, dispatcher: Dispatcher | None
 ) -> OpenedPlanner:
-    """Open the planner of settings that name no checkpoint. `first` is the pool's first model."""
     table = settings.conductor
     routed = _is_routed(table, pool)
     if settings.plan.cost_sensitivity is not None:
@@ -178,10 +149,8 @@ def _untrained_here(
         raise UsageError(f"cost_sensitivity is for a checkpoint, and here {plans}; leave it out.")
     if routed:
         planner = RatingRouter()
-        return OpenedPlanner(
-            planner,
-            f"the baseline {planner.name}, since the pool has ratings and its file names no Conductor",
-        )
+        why = "since the pool has ratings and its file names no Conductor"
+        return OpenedPlanner(planner, f"the baseline {planner.name}, {why}")
     if table.base_url is not None:
         try:
             return _of_endpoint(table, pool, dispatcher)
@@ -193,7 +162,7 @@ def _untrained_here(
             "All workers of this pool are tools, so none can conduct; name a Conductor or a planner."
         )
     why = "the pool's first model, since its file names none"
-    return _of_worker(worker, table, pool, dispatcher, why=why if table.worker is None else _CHOSEN)
+    return _of_worker(worker, table, dispatcher, why=why if table.worker is None else _CHOSEN)
 
 
 def _is_routed(table: ConductorSettings, pool: Pool) -> bool:
@@ -204,14 +173,8 @@ def _is_routed(table: ConductorSettings, pool: Pool) -> bool:
 
 
 def _of_worker(
-    worker: Worker,
-    table: ConductorSettings,
-    pool: Pool,
-    dispatcher: Dispatcher | None,
-    *,
-    why: str = _CHOSEN,
+    worker: Worker, table: ConductorSettings, dispatcher: Dispatcher | None, *, why: str = _CHOSEN
 ) -> OpenedPlanner:
-    """Open a planner in which a worker of the pool writes the plans, from the Conductor's prompt."""
     # The table may describe a trained Conductor, whose settings do not hold for this worker.
     settings = table if table.podium_file is None else ConductorSettings()
     conductor = make_worker_conductor(worker, settings, dispatcher)

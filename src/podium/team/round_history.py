@@ -1,24 +1,57 @@
-"""The rounds of a question that have ended, and what its answer is now."""
+"""The rounds of a question: the one that is under way, those that have ended, and what the answer is now."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from podium.executor import RoundContext
+from podium.calls import AttemptLog, SubLedger
+from podium.executor import Execution, RoundContext
 from podium.planner import EarlierRound
-from podium.trace import RoundTrace, Span, TraceStatus
+from podium.trace import Plan, RoundTrace, Span, TraceStatus
+from podium.types import Spent, copy_without_validation
 from podium.workers.pool import Pool
 from podium.workers.tool import is_result
 from podium.workflow import Workflow
 
 
-class RoundHistory:
-    """The rounds of one question that have ended. The planner, the next round and the trace read it.
+@dataclass(slots=True)
+class OpenRound:
+    """The round that is under way."""
 
-    Args:
-        earlier: the rounds of a trace that the question goes on from.
-    """
+    number: int
+    earlier_rounds: tuple[EarlierRound, ...]
+    started_s: float
+    planning: SubLedger
+    """Counts what planning takes."""
+    attempts: AttemptLog = field(default_factory=AttemptLog)
+    """The tries of the calls of the planner's model."""
+    trace: RoundTrace | None = None
+    """The plan. None while it is being written."""
+    execution: Execution | None = None
+    abandoned: tuple[Span, ...] = ()
+    """Steps that were started while the plan was being written, and that the plan does not need."""
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether there is no plan, and nothing was tried, paid or started for one."""
+        tried = self.attempts or self.abandoned or self.planning.spent != Spent()
+        return self.trace is None and not tried
+
+    def measured(self, plan: Plan, elapsed_s: float) -> Plan:
+        """The plan with what planning took. `elapsed_s` are the seconds since the trace began."""
+        return copy_without_validation(
+            plan,
+            spent=self.planning.spent,
+            seconds=plan.seconds or elapsed_s - self.started_s,
+            attempts=(*plan.attempts, *self.attempts),
+        )
+
+
+class RoundHistory:
+    """The rounds of one question that have ended, `earlier` those of a trace that it goes on from. The planner, the
+    next round and the trace read it."""
 
     def __init__(self, pool: Pool, earlier: Sequence[RoundTrace] = ()) -> None:
         self._pool = pool
@@ -89,11 +122,7 @@ class RoundHistory:
         return round_
 
     def status(self, trouble: str | None) -> tuple[TraceStatus, str | None]:
-        """The status of a question that ended, and its error in a sentence or two.
-
-        Args:
-            trouble: why storage failed. None if storage did not stop the question.
-        """
+        """The status of a question that ended, and its error. `trouble` is why storage stopped it."""
         error = trouble or self.concern
         if self.answer is None:
             return "failed", error
@@ -105,10 +134,8 @@ class RoundHistory:
 
 
 def _answering_step(spans: Sequence[Span], pool: Pool) -> int | None:
-    """The step whose response is a round's answer: the latest step that succeeded. None if no step succeeded.
-
-    If that step is a tool's and has no result, an earlier step that has a result is taken.
-    """
+    """The step whose response is a round's answer: the latest that succeeded and, if a tool's, has a result. If none
+    has one, the latest that succeeded."""
     done = [span.position for span in spans if span.status == "done"]
     for position in reversed(done):
         span = spans[position]
@@ -118,8 +145,7 @@ def _answering_step(spans: Sequence[Span], pool: Pool) -> int | None:
 
 
 def _answer_concern(spans: tuple[Span, ...], latest: int | None) -> str | None:
-    """Why a round's last step gave no answer. None if it gave one. `latest` is the step that gave the answer
-    instead."""
+    """Why a round's last step gave no answer, and `latest` gave it instead. None if it gave one."""
     if latest is None:
         faults = " ".join(
             f"Step {span.position}: {span.error}" for span in spans if span.error and span.status != "skipped"

@@ -24,8 +24,7 @@ from podium.planner import PlanCalls, Planner, PlanRequest, responses_shown
 from podium.planners.voting import Single
 from podium.team.events import Event, PlanReady, QuestionEnded, RoundEnded, TraceStoreError
 from podium.team.faults import fallback_workflow, options_fault, plan_fault
-from podium.team.open_round import OpenRound
-from podium.team.round_history import RoundHistory
+from podium.team.round_history import OpenRound, RoundHistory
 from podium.trace import Plan, RoundTrace, Trace
 from podium.types import Budget, Question, Receipt, Spent
 from podium.workers.pool import Pool
@@ -37,7 +36,6 @@ class Runner:
     """Answers questions, any number at a time. `dataclasses.replace` makes a runner that differs in some parts."""
 
     planner: Planner
-    """Writes the plans."""
     pool: Pool
     """The workers that plans may use. The caller closes it."""
     _: KW_ONLY
@@ -46,17 +44,16 @@ class Runner:
     max_steps: int = 5
     """The most steps that the planner may use; the budget limits calls."""
     settings: ExecutionSettings = field(default_factory=ExecutionSettings)
-    """How workflows are run."""
     dispatcher: Dispatcher = field(default_factory=Dispatcher)
     """The dispatcher that all runners over the same workers share. Its spend limits pay for the questions."""
     overlap: bool = False
     """Whether steps start while a planner that streams its steps (`streams_steps`) still writes the rest of the plan. A
-    step that turns out to be unneeded is cancelled, and what it took so far is paid."""
+    step that turns out to be unneeded is cancelled, and paid so far."""
     shows_unloaded_models: bool = False
     """Whether planners are told which models would first have to be loaded (`PlanRequest.unloaded_models`)."""
     plan_fallback: str | None = None
-    """The worker that answers a question when planning fails in the first round. If it is None, or a name that the pool
-    lacks, such a question fails."""
+    """The worker that answers a question when planning fails in the first round. If the pool lacks it, such a question
+    fails."""
 
     @classmethod
     def for_single_worker(cls, worker: str, pool: Pool, dispatcher: Dispatcher) -> Self:
@@ -129,13 +126,7 @@ class Runner:
         on_event: Callable[[Event], None] | None = None,
     ) -> Trace:
         """Write the first plan for `question` and run nothing: a trace with the status "planned", or "failed".
-
-        Args:
-            on_event: called with each event, the last of which has the trace, also of a cancelled dry run.
-
-        Raises:
-            UsageError, asyncio.CancelledError, TraceStoreError: see `answer`.
-        """
+        Arguments and errors are those of `answer`."""
         run = _QuestionRun(self, question, seed, trace_id=trace_id, on_event=on_event, is_dry=True)
         with run.tracing():
             round_ = run.begin_round(0)
@@ -145,16 +136,9 @@ class Runner:
     async def write_plan(
         self, question: Question, *, seed: str = "0", receipt: Receipt | None = None
     ) -> Plan:
-        """Write the first plan for `question`, run nothing, and make no trace.
-
-        Args:
-            receipt: gets what planning cost, also if planning failed.
-
-        Raises:
-            UsageError: the question is empty.
-            StoreError: a spend limit cannot be used.
-            WorkerError: the planner's model did not answer, or the budget refuses the plan (kind "budget").
-        """
+        """Write the first plan for `question`, run nothing, and make no trace. The receipt gets what planning cost,
+        also if planning failed: with a `WorkerError` if the planner's model did not answer, or the budget refuses the
+        plan (kind "budget")."""
         run = _QuestionRun(self, question, seed)
         round_ = run.begin_round(0)
         try:
@@ -217,11 +201,8 @@ class _QuestionRun:
         *,
         strict: bool = False,
     ) -> Plan:
-        """The plan of a round. If planning fails or the plan cannot run, its decision is a `PlanError`.
-
-        Raises:
-            WorkerError: only if `strict`: the planner's model did not answer, or the budget refuses the plan.
-        """
+        """The plan of a round. If planning fails or the plan cannot run, its decision is a `PlanError`. Where it is
+        `strict`, the `WorkerError` of the planner's model is raised."""
         context, planner, ledger = self._context, self._runner.planner, round_.planning
         tells_unloaded = self._runner.shows_unloaded_models
         request = PlanRequest(
@@ -291,7 +272,6 @@ class _QuestionRun:
         return self._round
 
     def _decide(self, round_: OpenRound, plan: Plan) -> RoundTrace:
-        """Take the plan, or the workflow that runs in its place if planning failed."""
         runner = self._runner
         fallback = fallback_workflow(plan.decision, runner.pool, runner.plan_fallback)
         round_.trace = RoundTrace(plan=plan, fallback=None if round_.number else fallback)
@@ -347,11 +327,7 @@ class _QuestionRun:
         self._emit(RoundEnded(round_.number, trace))
 
     def _end(self, *, cancelled: bool = False, trouble: str | None = None) -> Trace:
-        """Make the trace of the question as far as it came.
-
-        Args:
-            trouble: why storage failed. None if storage did not stop the question.
-        """
+        """Make the trace of the question as far as it came. `trouble` is why storage stopped it."""
         self.record_round()
         context, runner = self._context, self._runner
         status, error = self._history.status(trouble)

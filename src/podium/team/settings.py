@@ -50,12 +50,11 @@ class PlannerChoice(Settings):
     @model_validator(mode="after")
     def _refuse_conflicts(self) -> Self:
         if not self.uses_conductor:
-            options = {
-                "cost_sensitivity": self.cost_sensitivity is not None,
-                "quarantine_failing": self.quarantine_failing,
-            }
-            for key in (key for key, is_given in options.items() if is_given):
-                raise ValueError(f"{key} is for a Conductor, and {self.planner} plans without; leave it out.")
+            for key in ("cost_sensitivity", "quarantine_failing"):
+                if getattr(self, key) not in (None, False):
+                    raise ValueError(
+                        f"{key} is for a Conductor, and {self.planner} plans without; leave it out."
+                    )
         elif self.cost_sensitivity is not None and self.conducting_worker is not None:
             raise ValueError("cost_sensitivity is for a trained Conductor; leave it out.")
         return self
@@ -91,11 +90,7 @@ class TeamBudget(Budget):
         return self.rounds if "rounds" in self.model_fields_set else None
 
     def question_budget(self, rounds: int) -> Budget:
-        """The limits of one question.
-
-        Args:
-            rounds: the number of rounds, if the settings name none.
-        """
+        """The limits of one question, with so many rounds if the settings name none."""
         limits = {key: getattr(self, key) for key in Budget.model_fields}
         return Budget(**{**limits, "rounds": self.given_rounds or rounds})
 
@@ -210,8 +205,8 @@ class SettingsOrigin:
     folder: Path = Path()
     """Paths of workers and ratings are relative to this folder."""
     files: Mapping[Path, bytes] | None = None
-    """Contents of pool files that were read before, by absolute path. No other file may be read then. If it is None,
-    files are read from the disk."""
+    """Contents of pool files by absolute path, where no other file may be read. If it is None, files are read from the
+    disk."""
 
 
 class TeamSettings(PoolSpec, SharedTeamSettings):
@@ -258,11 +253,7 @@ class TeamSettings(PoolSpec, SharedTeamSettings):
 
     @property
     def trace_store(self) -> str | None:
-        """The file that keeps traces. None if traces are not kept.
-
-        Raises:
-            UsageError: the default is the address of a database.
-        """
+        """The file that keeps traces. None if traces are not kept. A default that is a database is a `UsageError`."""
         if self.store is False:
             return None
         return str(default_store_path()) if self.store is None else self.store
@@ -274,12 +265,8 @@ class TeamSettings(PoolSpec, SharedTeamSettings):
     def with_planner(
         self, choice: PlannerChoice, conductor: ConductorSettings | None = None, **limits: Any
     ) -> Self:
-        """The settings of this team with another planner.
-
-        Args:
-            conductor: the other planner's Conductor. Default: the team's own.
-            limits: other keys of [plan], such as `max_steps`.
-        """
+        """The settings of this team with another planner, its Conductor (default: the team's own), and other keys of
+        [plan], such as `max_steps`."""
         chosen = {key: getattr(choice, key) for key in PlannerChoice.model_fields}
         update: dict[str, Any] = {"plan": self.plan.model_copy(update=chosen | limits)}
         if conductor is not None:

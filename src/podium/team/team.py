@@ -39,10 +39,8 @@ _CHECK = "What is 17 plus 25?"
 
 
 class Team:
-    """Answers any number of questions at the same time, within the workers' limits. `open` opens a team.
-
-    A team is an async context manager, which closes connections and files at the end.
-    """
+    """Answers any number of questions at the same time, within the workers' limits. `open` opens a team. As an async
+    context manager, it closes connections and files at the end."""
 
     def __init__(
         self,
@@ -121,13 +119,9 @@ class Team:
             planner: a planner in place of the settings' planner. It may cost money.
             dispatcher: a dispatcher that the caller closes. Default: the team opens and closes one.
             seed: seeds a planner that plans at random.
-            for_evaluation: whether the answers are compared with those of other planners (`Runner.for_evaluation`).
+            for_evaluation: see `Runner.for_evaluation`.
             spending: as in `open_dispatcher`.
             store: the SQLite file that keeps the traces of `ask`, `run` and `stream`. Default: traces are not kept.
-
-        Raises:
-            UsageError: the settings name something that is missing or cannot be used. No worker was called.
-            StoreError: the store cannot be opened.
         """
         pool = open_pool(settings) if pool is None else pool
         with ExitStack() as files:
@@ -207,38 +201,21 @@ class Team:
         return await self._wait_until_stored(trace)
 
     async def plan(self, question: str | Question, *, seed: str | int | None = None) -> Plan:
-        """Write the plan of the first round without calling a worker. If a chat model conducts, the plan costs money.
-
-        Returns:
-            The plan. Its decision is a `PlanError` if the plan cannot be run, or was not written in time.
-
-        Raises:
-            UsageError: see `ask`.
-            StoreError: a spend limit cannot be written.
-            WorkerError: the model that conducts did not answer, or a budget refuses the plan (kind "budget").
-        """
+        """Write the plan of the first round without calling a worker. Its decision is a `PlanError` if the plan cannot
+        be run, or was not written in time. If a chat model conducts, the plan costs money; if it does not answer, or a
+        budget refuses the plan (kind "budget"), a `WorkerError` is raised. Other errors are those of `ask`."""
         return await self.runner.write_plan(_question(question), seed=_seed(seed))
 
     async def run(
         self, plan: str | Workflow | Plan, question: str | Question, *, seed: str | int | None = None
     ) -> Trace:
-        """Run a plan in one round: your own, or one that `plan` wrote and that you may have changed.
-
-        Args:
-            plan: a workflow, which may have more than `max_steps` steps, or a text with the three lists.
-            seed: see `ask`.
-
-        Returns:
-            The trace. If the plan cannot be run, the trace's error says why, and no worker was called.
-
-        Raises:
-            UsageError, StoreError: see `ask`.
-        """
+        """Run a plan in one round: your own workflow, which may have more than `max_steps` steps, a text with the three
+        lists, or a plan that `plan` wrote and that you may have changed. If it cannot be run, the trace's error says
+        why, and no worker was called. Seed and errors are those of `ask`."""
+        name = self.planner.name if isinstance(plan, Plan) else "written"
         runner = replace(
             self.runner,
-            planner=PrewrittenPlans(
-                (_prewritten_plan(plan),), self.planner.name if isinstance(plan, Plan) else "written"
-            ),
+            planner=PrewrittenPlans((_prewritten_plan(plan),), name),
             budget=self.runner.budget.model_copy(update={"rounds": 1}),
             plan_fallback=None,
         )
@@ -248,14 +225,9 @@ class Team:
     async def stream(
         self, question: str | Question, *, seed: str | int | None = None
     ) -> AsyncGenerator[Event]:
-        """Answer a question, and yield what happens while it happens.
-
-        The events are `PlanReady`, `StepStarted`, `StepText` (a piece of the answer), `StepEnded`, `RoundEnded` and, at
-        the end, `QuestionEnded` with the trace. Leaving the loop cancels the question.
-
-        Raises:
-            UsageError, StoreError: see `ask`.
-        """
+        """Answer a question, and yield what happens while it happens: `PlanReady`, `StepStarted`, `StepText` (a piece
+        of the answer), `StepEnded`, `RoundEnded` and, at the end, `QuestionEnded` with the trace. Leaving the loop
+        cancels the question. Seed and errors are those of `ask`."""
         events: asyncio.Queue[Event | None] = asyncio.Queue()
         answering = asyncio.create_task(
             self.ask(question, seed=seed, on_event=events.put_nowait, streams=True)
@@ -294,35 +266,33 @@ class Team:
         return trace
 
     async def check_planner(self) -> CheckResult:
-        """Let the planner plan one small question, and report the result. This costs as much as a plan.
-
-        The result's error is "budget" if the budget of a question or a spend limit refuses the plan.
-        """
-        started = asyncio.get_running_loop().time()
-        error: str | None
-        receipt, planner = Receipt(), self.planner
+        """Let the planner plan one small question, and report the result. This costs as much as a plan. The error is
+        "budget" if the budget of a question or a spend limit refuses the plan."""
+        error: str | None = None
+        now, receipt = asyncio.get_running_loop().time, Receipt()
+        started = now()
         try:
             plan = await self.runner.write_plan(Question(text=_CHECK), seed="check", receipt=receipt)
         except (WorkerError, UsageError) as trouble:
             text = str(trouble)
             error = trouble.kind if isinstance(trouble, WorkerError) else "usage"
         else:
-            failed = isinstance(plan.decision, PlanError)
-            error = "no_plan" if failed else None
-            text = f"It wrote no plan. {plan.decision}" if failed else plan.text
-        conductor = self.opened_planner.conductor
+            text = plan.text
+            if isinstance(plan.decision, PlanError):
+                error, text = "no_plan", f"It wrote no plan. {plan.decision}"
+        conductor, spent = self.opened_planner.conductor, receipt.spent
         plan_format = None if conductor is None else conductor.plan_format
         return CheckResult(
-            planner.name,
+            self.planner.name,
             error is None,
-            asyncio.get_running_loop().time() - started,
+            now() - started,
             text,
             error=error,
-            input_tokens=receipt.spent.usage.input_tokens,
-            output_tokens=receipt.spent.usage.output_tokens,
-            estimated=receipt.spent.usage.estimated,
-            cost_usd=receipt.spent.cost_usd,
-            unpriced=receipt.spent.unpriced,
+            input_tokens=spent.usage.input_tokens,
+            output_tokens=spent.usage.output_tokens,
+            estimated=spent.usage.estimated,
+            cost_usd=spent.cost_usd,
+            unpriced=spent.unpriced,
             role="planner",
             plan_format=None if plan_format is None else FORMAT_WORDS[plan_format],
         )

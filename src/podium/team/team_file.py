@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +32,8 @@ _MAX_DEPTH = 3
 _TIME_SHARE = 0.95
 """The share of a call's time that a team has for its question, so that it can return an answer before the timeout."""
 _PATHS = (
-    "pool",
-    "store",
-    "cache",
-    "conductor.checkpoint",
-    "conductor.podium_file",
-    "serve.runs",
-    "eval.tasks",
+    *("pool", "store", "cache", "conductor.checkpoint", "conductor.podium_file"),
+    *("serve.runs", "eval.tasks"),
 )
 _IN_HOME = frozenset({"store", "cache"})
 """Paths in which "~" is the user's home."""
@@ -58,28 +54,15 @@ class TeamFile:
     """Contents of files by absolute path, in place of the files on the disk. If it is None, the disk is read."""
 
     def read(self) -> TeamSettings:
-        """Read the settings. Of the day's limits in the file and in `$PODIUM_DAY_BUDGET_USD`, the smaller holds.
-
-        An override of `pool` takes the place of the file's own workers, ratings, [conductor] and [plan]. An override
-        that names a Conductor takes the place of the file's [conductor].
-
-        Raises:
-            ConfigError: anything that cannot be used, in one sentence that names the file and the line, or the
-                override.
-        """
+        """Read the settings. Of the day's limits in the file and in `$PODIUM_DAY_BUDGET_USD`, the smaller holds. An
+        override of `pool` takes the place of the file's own workers, ratings, [conductor] and [plan]; one that names a
+        Conductor, of the file's [conductor]. What cannot be used is a `ConfigError` with the line or the override."""
         if self.name is None:
-            settings = read_tables({}, self.overrides, "the command line", files=self.files)
+            source, folder = SettingsSource.of({}, (), "the command line"), Path()
         else:
             path = pool_file(self.name)
-            source = SettingsSource.read(path, files=self.files)
-            settings = read_tables(
-                source.tables,
-                self.overrides,
-                str(path),
-                folder=path.parent,
-                text=source.text,
-                files=self.files,
-            )
+            source, folder = SettingsSource.read(path, files=self.files), path.parent
+        settings = read_team(source, self.overrides, folder=folder, files=self.files)
         written = settings.budget.day_usd
         if written is None or self.sets("budget.day_usd"):
             return settings
@@ -92,48 +75,31 @@ class TeamFile:
 
 
 def smaller_day_limit(written: float | None) -> float | None:
-    """The smaller of the day's dollars in a file and in `$PODIUM_DAY_BUDGET_USD`. None if neither is set.
-
-    Raises:
-        UsageError: the variable is not an amount of dollars.
-    """
-    return min((usd for usd in (written, read_day_budget()) if usd is not None), default=None)
+    """The smaller of the day's dollars in a file and in `$PODIUM_DAY_BUDGET_USD`. None if neither is set."""
+    return _smaller(written, read_day_budget())
 
 
-def read_tables(
-    tables: Mapping[str, Any],
-    overrides: Sequence[str],
-    name: str,
+def read_team(
+    file: SettingsSource,
+    overrides: Sequence[str] = (),
     *,
     folder: Path = Path(),
-    text: str = "",
     files: Mapping[Path, bytes] | None = None,
 ) -> TeamSettings:
-    """The settings of parsed tables with overrides.
-
-    Args:
-        name: the name of the file, for messages.
-        folder: paths in the tables are relative to this folder.
-        text: the text of the file, for line numbers in messages.
-        files: see `SettingsOrigin.files`.
-
-    Raises:
-        ConfigError: see `TeamFile.read`.
-    """
-    tables, base = _resolve_paths(tables, folder), None
+    """The settings of a file's tables with overrides. Paths in the tables are relative to the folder; `files` are those
+    of `SettingsOrigin`."""
+    tables, base = _resolve_paths(file.tables, folder), None
     override_of = {text.partition("=")[0].strip(): text for text in overrides}
     if "pool" in override_of:
         tables = {key: value for key, value in tables.items() if key not in _WORKER_FILE_KEYS}
-        tables["pool"], files = SettingsSource.of({}, [override_of["pool"]], name).tables["pool"], None
+        tables["pool"], files = SettingsSource.of({}, [override_of["pool"]], file.name).tables["pool"], None
     conductor = tables.get("conductor", {})
     replaced = any(f"conductor.{key}" in override_of for key in SOURCES)
     if replaced and isinstance(conductor, Mapping):
-        tables["conductor"] = {key: value for key, value in conductor.items() if key == "fallback"}
-    pool = tables.get("pool")
-    if isinstance(pool, str):
+        tables["conductor"] = _fallback_alone(conductor)
+    if isinstance(pool := tables.get("pool"), str):
         if "worker" in tables:
-            at = SettingsSource.of(tables, (), name, text)
-            raise at.with_location(
+            raise file.with_location(
                 ConfigError("the workers stand here, and pool names others; keep one of them.", ("pool",))
             )
         path = pool_file(pool)
@@ -144,7 +110,7 @@ def read_tables(
             )
         folder = path.parent
         tables = _merge_worker_file(tables, _resolve_paths(base.tables, folder), replaced)
-    source = SettingsSource.of(tables, overrides, name, text, base)
+    source = SettingsSource.of(tables, overrides, file.name, file.text, base)
     return source.into(_settings_class(source), SettingsOrigin(source, folder, files))
 
 
@@ -157,16 +123,19 @@ def _merge_worker_file(
         mine, shared = team.get(key, {}), workers.get(key, {})
         if isinstance(mine, Mapping) and isinstance(shared, Mapping) and shared:
             if key == "conductor" and (conductor_is_replaced or not mine.keys().isdisjoint(SOURCES)):
-                shared = {name: value for name, value in shared.items() if name == "fallback"}
+                shared = _fallback_alone(shared)
             tables[key] = {**shared, **mine}
     return tables
 
 
-def _resolve_paths(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """The tables with their paths made relative to the working folder. Names, addresses and paths of workers stay.
+def _fallback_alone(conductor: Mapping[str, Any]) -> dict[str, Any]:
+    """The table [conductor] where another Conductor takes the place of the one that it names."""
+    return {key: value for key, value in conductor.items() if key == "fallback"}
 
-    A value of a wrong type stays too, and validation refuses it.
-    """
+
+def _resolve_paths(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """The tables with their paths made relative to the working folder. Names, addresses and paths of workers stay, and
+    so does a value of a wrong type, which validation refuses."""
     resolved = {key: dict(value) if isinstance(value, Mapping) else value for key, value in tables.items()}
     for dotted in _PATHS:
         table, _, key = dotted.rpartition(".")
@@ -192,11 +161,7 @@ def _resolve_paths(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def check_tables(source: SettingsSource) -> None:
-    """Check a file alone, without the file that its key `pool` names.
-
-    Raises:
-        ConfigError: it has an unknown key, or a value that cannot be used.
-    """
+    """Check a file alone, without the file that its key `pool` names."""
     source.into(_settings_class(source))
 
 
@@ -208,98 +173,71 @@ def named_store(tables: Mapping[str, Any], folder: Path) -> str | None:
 
 def _settings_class(source: SettingsSource) -> type[TeamSettings]:
     """The settings class for a file, which accepts the kinds of workers that the file names."""
-    return with_workers(TeamSettings, (kind.spec for kind in known_kinds(source, _Teams().kinds).values()))
+    return with_workers(TeamSettings, (kind.spec for kind in known_kinds(source, _nested_kinds()).values()))
 
 
 def open_pool(team: str | TeamSettings, *, rated: bool = True, ready: bool = True) -> Pool:
-    """Open the workers of a team. The caller closes the pool.
-
-    Args:
-        team: settings, a file, or the name of a shipped or installed team.
-        rated, ready: see `build_pool`.
-
-    Raises:
-        ConfigError: see `TeamFile.read` and `build_pool`; the name is empty, as in a training without a pool; a nested
-            team cannot be opened, contains itself or is nested too deep.
-        UsageError: the settings name no worker.
-    """
+    """Open the workers of settings, a file, or the name of a shipped or installed team. The caller closes the pool.
+    `rated` and `ready` are those of `build_pool`. What cannot be used is a `ConfigError`; settings without a worker are
+    a `UsageError`."""
     if team == "":
         raise ConfigError(
             "No pool is named, so there is nobody to ask: give a team file as pool; `podium init` writes one.",
             ("pool",),
         )
     settings = TeamFile(team).read() if isinstance(team, str) else team
-    return _open_pool(
-        settings, _Teams((_workers_file(settings),), settings.origin.files), rated=rated, ready=ready
-    )
+    workers_file = settings.workers_file if settings.pool is None else pool_file(settings.pool)
+    # A loop of links stays as it is, since reading it has raised an error before.
+    kinds = _nested_kinds((Path(os.path.realpath(workers_file)),), settings.origin.files)
+    return _open_pool(settings, kinds, rated=rated, ready=ready)
 
 
-def _open_pool(settings: TeamSettings, teams: _Teams, *, rated: bool = True, ready: bool = True) -> Pool:
+def _open_pool(
+    settings: TeamSettings, kinds: Mapping[str, WorkerKind], *, rated: bool = True, ready: bool = True
+) -> Pool:
     if not settings.worker and settings.pool is None:
         raise UsageError(
             "No team is named, so there is nobody to ask. `podium init` finds the models on this machine and writes "
             "team.toml; else name a team file with --team."
         )
     source = settings.origin.source or SettingsSource.of({}, (), "the settings")
-    kinds = known_kinds(source, teams.kinds)
-    return build_pool(settings, source, settings.origin.folder, kinds, rated=rated, ready=ready)
+    folder = settings.origin.folder
+    return build_pool(settings, source, folder, known_kinds(source, kinds), rated=rated, ready=ready)
 
 
-def _workers_file(settings: TeamSettings) -> Path:
-    """The file of the workers, with links resolved. A loop of links stays as it is, since reading it has raised an
-    error before."""
-    if settings.pool is not None:
-        return Path(os.path.realpath(pool_file(settings.pool)))
-    return Path(os.path.realpath(settings.workers_file))
+def _nested_kinds(
+    chain: tuple[Path, ...] = (), files: Mapping[Path, bytes] | None = None
+) -> dict[str, WorkerKind]:
+    """The worker kinds "podium" and "local". The chain has the files of this pool and of the pools that contain it, the
+    outermost first."""
+    return {
+        "podium": WorkerKind(TeamWorkerSpec, partial(_open_nested, chain, files)),
+        "local": WorkerKind(LocalSpec, _build_local),
+    }
 
 
-class _Teams:
-    """Opens the teams of one pool.
-
-    Args:
-        chain: the files of this pool and of the pools that contain it, the outermost first.
-        files: see `SettingsOrigin.files`.
-    """
-
-    def __init__(self, chain: Sequence[Path] = (), files: Mapping[Path, bytes] | None = None) -> None:
-        self._chain = tuple(chain)
-        self._files = files
-
-    @property
-    def kinds(self) -> dict[str, WorkerKind]:
-        """The worker kinds "podium" and "local"."""
-        return {
-            "podium": WorkerKind(TeamWorkerSpec, self._build),
-            "local": WorkerKind(LocalSpec, _build_local),
-        }
-
-    def _build(self, spec: TeamWorkerSpec, context: BuildContext) -> Worker:
-        path = pool_file(spec.pool, context.folder)
-        chain = (*self._chain, Path(os.path.realpath(path)))
-        if chain[-1] in self._chain:
-            circle = " -> ".join(str(file) for file in chain[self._chain.index(chain[-1]) :])
-            raise ConfigError(f"the pool contains itself: {circle}; name another pool.", ("pool",))
-        if len(chain) > _MAX_DEPTH:
-            nested = " -> ".join(str(file) for file in chain)
-            raise ConfigError(
-                f"{nested} are more than {_MAX_DEPTH} pools within one another; leave one out.",
-                ("pool",),
-            )
-        tables = {
-            "pool": spec.pool,
-            **spec.model_dump(mode="json", include={"conductor", "plan", "budget"}, exclude_unset=True),
-        }
-        try:
-            settings = read_tables(
-                tables, (), f"Worker {spec.name!r}", folder=context.folder, files=self._files
-            )
-            pool = _open_pool(settings, _Teams(chain, self._files))
-        except ConfigError as error:
-            raise ConfigError(str(error), ("pool",)) from None
-        try:
-            return _build_team(spec, settings, pool)
-        except UsageError as error:
-            raise ConfigError(str(error), ("plan",)) from None
+def _open_nested(
+    chain: tuple[Path, ...], files: Mapping[Path, bytes] | None, spec: TeamWorkerSpec, context: BuildContext
+) -> Worker:
+    path = Path(os.path.realpath(pool_file(spec.pool, context.folder)))
+    nested = " -> ".join(map(str, (*chain, path)))
+    if path in chain:
+        raise ConfigError(f"the pool contains itself: {nested}; name another pool.", ("pool",))
+    if len(chain) >= _MAX_DEPTH:
+        raise ConfigError(
+            f"{nested} are more than {_MAX_DEPTH} pools within one another; leave one out.", ("pool",)
+        )
+    keys = spec.model_dump(mode="json", include={"conductor", "plan", "budget"}, exclude_unset=True)
+    try:
+        tables = SettingsSource.of({"pool": spec.pool, **keys}, (), f"Worker {spec.name!r}")
+        settings = read_team(tables, folder=context.folder, files=files)
+        pool = _open_pool(settings, _nested_kinds((*chain, path), files))
+    except ConfigError as error:
+        raise ConfigError(str(error), ("pool",)) from None
+    try:
+        return _build_team(spec, settings, pool)
+    except UsageError as error:
+        raise ConfigError(str(error), ("plan",)) from None
 
 
 def _build_local(spec: LocalSpec, context: BuildContext) -> Worker:

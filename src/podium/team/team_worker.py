@@ -66,11 +66,8 @@ class TeamWorker(Worker):
         return f"TeamWorker({self.profile.name!r}, {self.runner.planner.name!r}, {self.runner.pool!r})"
 
     async def answer(self, request: Request) -> Reply:
-        """Answer the last user message; the messages before it are the question's history.
-
-        Raises:
-            WorkerError: of kind "exhausted" if the team has no answer, or "protocol" if it cannot take this request.
-        """
+        """Answer the last user message; the messages before it are the question's history. A `WorkerError` is of kind
+        "exhausted" if the team has no answer, or "protocol" if it cannot take this request."""
         question = _question(request, self.profile.name)
         on_text, sent = request.on_text, ContinuedText()
 
@@ -139,10 +136,8 @@ class TeamWorker(Worker):
 
 
 def pool_without(pool: Pool, names: Collection[str]) -> Pool | None:
-    """The pool without the workers of these names, also in nested teams.
-
-    If no worker has one of the names, it is the pool itself. None if no worker is left.
-    """
+    """The pool without the workers of these names, also in nested teams: the pool itself if none has one of the names,
+    None if no worker is left."""
     left = {
         number: worker.without(names) if isinstance(worker, TeamWorker) else worker
         for number, worker in enumerate(pool)
@@ -157,17 +152,11 @@ def pool_without(pool: Pool, names: Collection[str]) -> Pool | None:
 
 
 def share_limits(pool: Pool, number: int, process_count: int) -> None:
-    """Divide the limits of the workers in a new pool, also in nested teams, among several processes.
+    """Divide the limits of the workers in a new pool, also in nested teams, among several processes; a limit that is
+    too small for it is a `UsageError`.
 
-    Each process takes its share when it opens its pool, so the processes need not talk to each other before a call.
-    Tools and scripted workers keep their limits, since each process runs them separately.
-
-    Args:
-        number: the number of this process, from 0.
-        process_count: how many processes there are.
-
-    Raises:
-        UsageError: a limit is smaller than the number of processes.
+    Each process, numbered from 0, takes its share when it opens its pool, so the processes need not talk to each other
+    before a call. Tools and scripted workers keep their limits, since each process runs them separately.
     """
     for worker in costly_workers(pool):
         if isinstance(worker, TeamWorker):
@@ -218,10 +207,8 @@ def _own_message(message: Message, team: str) -> Message:
 
 
 def _question(request: Request, team: str) -> Question:
-    """The question of a request: its last user message, with the other messages as history.
-
-    If an answer or a tool's result follows that message, the history has the whole conversation.
-    """
+    """The question of a request: its last user message, with the other messages as history. If an answer or a tool's
+    result follows that message, the history has the whole conversation."""
     messages, options = tuple(_own_message(message, team) for message in request.messages), request.options
     last = max((i for i, message in enumerate(messages) if message.role == "user"), default=None)
     if last is None:

@@ -98,7 +98,7 @@ class ResponseCache:
             raise UsageError(
                 f"There is no response cache at {path}; a run with this file and without replay creates it."
             )
-        self._db = _FORM.open_read_only(self.path) if replay else _FORM.open(self.path)
+        self._db = _FORM.open(self.path, read_only=replay)
         self._db.execute(f"PRAGMA busy_timeout = {_BLOCKING_MS}")
         self._locks = WeakValueDictionary[tuple[asyncio.AbstractEventLoop, bytes], asyncio.Lock]()
         """The locks of the keys whose requests are being answered in an event loop. Their holders keep them alive."""

@@ -19,11 +19,11 @@ from rich.console import Console
 
 from podium.calls import Dispatcher
 from podium.cli.options import Flag
-from podium.cli.printable import counted, dollars
+from podium.cli.printable import counted, dollars, printable
 from podium.cli.questions import open_questions
 from podium.cli.run_settings import read_run_settings
 from podium.cli.team_options import DEFAULT_CALLS, Calls, DispatchOptions, open_limited_dispatcher
-from podium.cli.terminal import open_console, print_sentence
+from podium.cli.terminal import open_console
 from podium.errors import BudgetError, ConfigError, UsageError
 from podium.evals import evaluate
 from podium.executor import ExecutionSettings
@@ -321,6 +321,11 @@ def _front_so_far(
         questions=min(settings.tried_on, len(search.tasks)),
         seed=str(settings.seed),
     )
+
+
+def print_sentence(console: Console, sentence: str) -> None:
+    """Print a sentence on one line, however wide the terminal is."""
+    console.print(printable(sentence), soft_wrap=True)
 
 
 def _say_budget_ended(console: Console, done: str, error: BudgetError) -> None:
