@@ -32,7 +32,7 @@ from podium.evals.stats import Interval, accuracy_interval, paired_difference  #
 from podium.evals.study.answers import StudyAnswers  # noqa: E402
 from podium.evals.study.crossfit import crossfit  # noqa: E402
 from podium.evals.study.decision import StudyRow, decide  # noqa: E402
-from podium.evals.study.methods import fitted_method, methods_for  # noqa: E402
+from podium.evals.study.methods import FittedMethod, methods_for  # noqa: E402
 from podium.evals.study.questions import load_study_questions  # noqa: E402
 from podium.evals.study.result import RESULT, Study  # noqa: E402
 from podium.evals.study.serving_files import RATINGS  # noqa: E402
@@ -143,9 +143,7 @@ def tenth_of(name: str, answers: AnswerMatrix, full: Study, seed: int) -> Tenth:
     best = found.best.planner
     assert best is not None
     ratings = Ratings.open(folder / RATINGS) if best.startswith("by-ratings:") else None
-    plan = fitted_method(
-        open_baseline(best, open_pool(study_files(name)[0]).profiles), answers, ratings=ratings
-    )
+    plan = FittedMethod(open_baseline(best, open_pool(study_files(name)[0]).profiles), ratings)
     single = rest.workers.index(full.reference.label.removesuffix(" alone"))
     score_Q, cost_Q = plan.figures(rest)
     elsewhere = paired_difference(score_Q.tolist(), rest.score_QW[:, single].tolist())

@@ -7,7 +7,7 @@ from pathlib import Path
 from podium.calls import Dispatcher
 from podium.conductor.settings import ConductorSettings
 from podium.evals.study.answers import StudyAnswers, ask_workers
-from podium.evals.study.conducting import PLAIN, ConductorStudy
+from podium.evals.study.conducting import PLAIN, measure_conductors
 from podium.evals.study.questions import StudyQuestions
 from podium.tasks.graders.math_graders import Numeric
 from podium.tasks.graders.text_graders import Exact
@@ -46,8 +46,8 @@ async def conducted(folder: Path, grader: Grader, model: str) -> tuple[int, floa
 
     await ask_workers(table, repeats=1, reached=0, budget_usd=None, dispatcher=Dispatcher(), show=show)
     before = lead.calls
-    measured, _ = await ConductorStudy(table, StudyAnswers.read(table), Dispatcher(), "0", show).run(
-        count=4, checkpoint=None
+    measured, _ = await measure_conductors(
+        table, StudyAnswers.read(table), Dispatcher(), count=4, checkpoint=None, seed="0", show=show
     )
     plain = next(row for row in measured if row.name == PLAIN)
     return lead.calls - before, float(plain.score_Q.mean())

@@ -15,6 +15,7 @@ from podium.evals.study.crossfit import MethodResult, crossfit, folds_of
 from podium.evals.study.decision import StudyDecision, decide, simultaneous_intervals
 from podium.evals.study.methods import FittedMethod, StudyMethod, methods_for
 from podium.evals.study.result import Bounds
+from podium.planners import Single
 from podium.planners.answers import AnswerMatrix, Floats, select_questions
 
 
@@ -54,8 +55,8 @@ def test_a_vote_that_helps_is_found_with_its_gain() -> None:
     best, chosen, single = found.best, measured[found.recommended].chosen, measured[0].chosen
     assert best.label == "vote"
     assert chosen is not None
-    assert chosen.planner == best.planner
-    assert chosen.planner.startswith("committee:")
+    assert chosen.planner.name == best.planner
+    assert chosen.planner.name.startswith("committee:")
     # On other questions of the same pool, the chosen vote gains what the interval says.
     others = votes_help(1, questions=5000)
     assert single is not None
@@ -190,17 +191,16 @@ def test_cross_fitting_never_scores_a_question_used_for_the_choice() -> None:
     answers = votes_help(0, questions=53)
     seen: list[set[str]] = []
 
+    class Spy(FittedMethod):
+        """Is right on the questions that it was chosen on."""
+
+        def figures(self, answers: AnswerMatrix) -> tuple[Floats, Floats]:
+            own = self.planner.worker.split()
+            return np.array([float(text in own) for text in answers.texts]), np.zeros(len(answers.texts))
+
     def remember(training: AnswerMatrix) -> FittedMethod:
-        own = set(training.texts)
-        seen.append(own)
-        return FittedMethod(
-            "spy",
-            "single:w0",
-            lambda other: (
-                np.array([float(text in own) for text in other.texts]),
-                np.zeros(len(other.texts)),
-            ),
-        )
+        seen.append(set(training.texts))
+        return Spy(Single(" ".join(training.texts)))
 
     (spy,) = crossfit(answers, [StudyMethod("spy", remember)])
     assert spy.score_Q.tolist() == [0.0] * 53

@@ -16,7 +16,7 @@ from podium.evals.recorded_answers import read_answers
 from podium.evals.study.crossfit import MethodResult
 from podium.evals.study.methods import clustered_ratings, methods_for
 from podium.evals.study.result import Study
-from podium.evals.study.serving_files import ServingFiles
+from podium.evals.study.serving_files import write_team_file
 from podium.executor import ExecutionSettings
 from podium.planners import open_baseline
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter
@@ -92,16 +92,16 @@ async def test_computed_score_and_cost_of_a_choice_match_a_real_run(
             one.ratings,
         )
         runner = Runner(
-            open_baseline(one.planner, rated.profiles),
+            open_baseline(one.planner.name, rated.profiles),
             rated,
-            budget=Budget(rounds=one.rounds),
+            budget=Budget(rounds=one.planner.rounds),
             settings=ExecutionSettings(early_stop=True),
         )
         ran = await evaluate(runner, tasks)
         score_Q, cost_Q = one.figures(answers)
         assert list(ran.right.values()) == score_Q.tolist(), one.planner
         assert ran.cost_usd == pytest.approx(cost_Q.mean()), one.planner
-        names.add(one.planner.partition(":")[0])
+        names.add(one.planner.name.partition(":")[0])
     assert names >= {"single", "committee", "cascade", "by-ratings"}
 
 
@@ -113,20 +113,21 @@ def test_written_settings_open_with_all_that_the_planner_needs(
     workers = [worker for worker in pool if isinstance(worker, ReplayWorker)]
     answers = asyncio.run(read_answers(tasks, workers))
     Path("found").mkdir()
-    files = ServingFiles(Path("found"), "./my.toml", pool, clustered_ratings(answers))
     for method in methods_for(answers):
         chosen = method.choose(answers)
         if chosen is None:
             continue
-        file = files.write("team", MethodResult(method.name, np.zeros(90), np.zeros(90), chosen))
-        written = tomllib.loads(Path("found", file).read_text())
-        settings = TeamFile(f"found/{file}").read()
+        result = MethodResult(method.name, np.zeros(90), np.zeros(90), chosen)
+        file = Path("found/team.toml")
+        write_team_file(file, result, pool, pool_name="./my.toml", ratings=clustered_ratings(answers))
+        written = tomllib.loads(file.read_text())
+        settings = TeamFile(str(file)).read()
         served = open_pool(settings)
         planner = open_planner(settings, served, seed="0").planner
-        assert planner.name == chosen.planner
+        assert planner.name == chosen.planner.name
         assert served.names[:3] == ("ada", "bob", "cy")
-        assert written.get("budget", {}).get("rounds", 1) == chosen.rounds
-        needs = chosen.planner.startswith(("committee", "cascade"))
+        assert written.get("budget", {}).get("rounds", 1) == chosen.planner.rounds
+        needs = chosen.planner.name.startswith(("committee", "cascade"))
         assert ("vote" in served.names, served.ratings is not None) == (needs, chosen.ratings is not None)
 
 

@@ -294,7 +294,7 @@ def _row(
     return StudyRow(
         label=method.name,
         choice=method.choice,
-        planner=None if method.chosen is None else method.chosen.planner,
+        planner=None if method.chosen is None else method.chosen.planner.name,
         is_team=method.is_team,
         questions=int(known.sum()),
         accuracy=accuracy_interval(method.score_Q[known].tolist(), rollouts=int(known.sum())),

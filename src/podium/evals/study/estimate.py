@@ -79,7 +79,7 @@ def estimate_study(
 ) -> StudyEstimate:
     """What a study of these questions would cost."""
     repeats, concurrency, budget_usd = settings.repeats, settings.concurrency, team.budget.run_usd
-    judge = settings.judge if questions.judges else None
+    judge = None if questions.judged_by == "golds" else settings.judge
     conductor_price = _conductor_price(team, pool)
     no_conductor = _no_conductor(team, pool, questions, settings)
     sample, numbers = questions.tasks[:_SAMPLED], [pool.names.index(name) for name in pool.answering]
@@ -87,10 +87,9 @@ def estimate_study(
     twice = REPEATED if repeats == 1 and most_samples(pool) > 1 else 0.0
     answers = (repeats + twice) * len(numbers)
     question_usd = answering.cost_usd.times(answers)
-    judged_share = len(questions.judges) / max(1, len(questions.tasks)) if judge is not None else 0.0
     if judge is not None:
         judging = Workload.of([_one_worker(pool, pool.names.index(judge), task) for task in sample], pool)
-        question_usd = Range.sum((question_usd, judging.cost_usd.times(judged_share * answers)))
+        question_usd = Range.sum((question_usd, judging.cost_usd.times(answers)))
     plans = [_assumed_plan(pool, numbers, first, task) for task in sample for first in range(len(numbers))]
     conducting = Workload.of(plans, pool)
     plan_usd = conductor_price.cost(Usage(input_tokens=_PLAN_TOKENS[0], output_tokens=_PLAN_TOKENS[1]))
@@ -104,7 +103,7 @@ def estimate_study(
     reached = len(questions.tasks)
     if left_usd is not None and question_usd.likely > 0:
         reached = min(reached, int(left_usd / question_usd.likely))
-    calls = reached * answers * (1 + judged_share)
+    calls = reached * answers * (1 if judge is None else 2)
     # Each plan takes about as long as an answer.
     planning_s = count * _CONDUCTORS * (conducting.total_s + answering.total_s) / concurrency
     seconds = answering.seconds(calls, concurrency=concurrency) + planning_s if answering.is_timed else None

@@ -58,15 +58,6 @@ class PoolJudge:
         default_factory=lambda: defaultdict(asyncio.Lock)
     )
 
-    @property
-    def identity(self) -> Any:
-        """What tells its verdicts from those of another judge, as JSON."""
-        return [self.worker, self.pool.named(self.worker).identity]
-
-    def for_question(self, question: str) -> _QuestionJudge:
-        """The grader of answers to one question."""
-        return _QuestionJudge(self, question)
-
     async def score(self, question: str, answer: str) -> float:
         """1 if the answer is right, else 0.
 
@@ -94,7 +85,7 @@ class PoolJudge:
 
 
 @dataclass(frozen=True)
-class _QuestionJudge:
+class JudgedGrader:
     """Grades answers to one question by the judge."""
 
     judge: PoolJudge
@@ -103,7 +94,7 @@ class _QuestionJudge:
     @property
     def identity(self) -> Any:
         """What tells its verdicts from those of another judge, as JSON."""
-        return self.judge.identity
+        return [self.judge.worker, self.judge.pool.named(self.judge.worker).identity]
 
     async def __call__(self, response: str, gold: str) -> Grade:
         final = final_answer(response)
@@ -134,7 +125,7 @@ class OutcomeGrader:
     """Normalised answers that users called right."""
     wrong: frozenset[str]
     """Normalised answers that users called wrong."""
-    otherwise: _QuestionJudge | NoVerdictGrader
+    otherwise: JudgedGrader | NoVerdictGrader
 
     @property
     def identity(self) -> Any:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from podium.errors import ConfigError, NoTasksError, UsageError
 from podium.evals.answering.question_table import QuestionTable
-from podium.evals.study.judging import NoVerdictGrader, OutcomeGrader, PoolJudge
+from podium.evals.study.judging import JudgedGrader, NoVerdictGrader, OutcomeGrader, PoolJudge
 from podium.recordings.recording_model import hashed_id
 from podium.rows import is_empty, is_table, read_rows
-from podium.tasks import ALL_TASKS, Task, open_tasks, warnings_of
+from podium.tasks import ALL_TASKS, Grader, Task, open_tasks, warnings_of
 from podium.tasks.open import generated_names, splits_of
 from podium.tasks.task import named_uniform, shuffled
 from podium.team.settings import TeamSettings
@@ -43,8 +43,6 @@ class StudyQuestions:
     judged_by: JudgedBy
     notes: tuple[str, ...] = ()
     """Sentences on what was left out, and on what a reader has to know about the verdicts."""
-    judges: frozenset[str] = field(default=frozenset())
-    """Ids of the questions whose answers a judge may have to judge."""
 
     def table(self, folder: Path, team: TeamSettings, pool: Pool, concurrency: int = 16) -> QuestionTable:
         """The table of these questions for the workers of a pool. `folder` keeps the answers."""
@@ -57,7 +55,7 @@ class StudyQuestions:
             return self
 
         def graded(task: Task) -> Task:
-            own = judge.for_question(task.question.text)
+            own = JudgedGrader(judge, task.question.text)
             known = task.grader
             return replace(
                 task, grader=replace(known, otherwise=own) if isinstance(known, OutcomeGrader) else own
@@ -126,7 +124,7 @@ def _without_answers(path: Path, size: int | None, seed: int) -> StudyQuestions:
     tasks = tuple(shuffled(by_id.values(), seed)[:size])
     if not tasks:
         raise NoTasksError(f"{path} has no questions; check the file.")
-    return StudyQuestions(path.stem, tasks, "agreement", judges=frozenset(task.id for task in tasks))
+    return StudyQuestions(path.stem, tasks, "agreement")
 
 
 def questions_of_traces(
@@ -160,32 +158,25 @@ def questions_of_traces(
     notes = [f"Traces of questions {reason}, are left out ({count:,})." for reason, count in left_out.items()]
     known = [task for task in tasks if isinstance(task.grader, OutcomeGrader)]
     if not known:
-        ids = frozenset(task.id for task in tasks)
-        return StudyQuestions("traffic", tuple(tasks), "agreement", tuple(notes), ids)
+        return StudyQuestions("traffic", tuple(tasks), "agreement", tuple(notes))
     notes.append(
         f"Users judged the answers to {len(known):,} of {len(tasks):,} questions; only these questions count, unless "
         "a judge is named. Where they called an answer right, only answers equal to it count as right. Where they "
         "called it wrong, other answers need a judge. So without a judge the team that gave those answers looks "
         "better than it is."
     )
-    return StudyQuestions(
-        "traffic", tuple(tasks), "outcomes", tuple(notes), frozenset(task.id for task in tasks)
-    )
+    return StudyQuestions("traffic", tuple(tasks), "outcomes", tuple(notes))
 
 
 def _traffic_task(text: str, traces: Sequence[Trace]) -> Task:
-    right: set[str] = set()
-    wrong: set[str] = set()
-    for trace in traces:
-        outcome = trace.outcome
-        answer = vote_key(trace.answer)
-        if outcome is None or outcome.right is None or answer is None:
-            continue
-        (right if outcome.right else wrong).add(answer)
-    known = bool(right or wrong)
-    grader = (
-        OutcomeGrader(frozenset(right), frozenset(wrong - right), NoVerdictGrader())
-        if known
-        else NoVerdictGrader()
-    )
+    judged = {
+        (answer, trace.outcome.right)
+        for trace in traces
+        if trace.outcome is not None and (answer := vote_key(trace.answer)) is not None
+    }
+    right = frozenset(answer for answer, verdict in judged if verdict)
+    wrong = frozenset(answer for answer, verdict in judged if verdict is False) - right
+    grader: Grader = NoVerdictGrader()
+    if right or wrong:
+        grader = OutcomeGrader(right, wrong, NoVerdictGrader())
     return Task(f"traffic/{hashed_id(text)}", Question(text=text), "", grader)

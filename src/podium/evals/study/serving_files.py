@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,52 +24,46 @@ _PATH_KEYS = ("recording", "pool", "checkpoint", "podium_file", "folder", "path"
 """Keys of a team file whose values may be paths, relative to the file's folder."""
 
 
-@dataclass(frozen=True)
-class ServingFiles:
-    """Writes settings files for the methods of one study.
+def write_team_file(
+    file: Path,
+    method: MethodResult,
+    pool: Pool,
+    *,
+    pool_name: str,
+    ratings: Ratings | None,
+    checkpoint: str | None = None,
+) -> None:
+    """Write the settings file that serves a method of a study, and beside it the workers and ratings that it needs.
 
     Args:
-        folder: the folder of the study.
-        pool_name: the file with the workers of the user's team, or the name of a shipped team.
         pool: the workers themselves.
+        pool_name: the file with the workers of the user's team, or the name of a shipped team.
         ratings: the ratings from all questions of the study, for Conductors that read ratings. A router has its own.
         checkpoint: the trained Conductor that the study ran. None if it ran none.
     """
-
-    folder: Path
-    pool_name: str
-    pool: Pool
-    ratings: Ratings | None
-    checkpoint: str | None = None
-
-    def write(self, name: str, method: MethodResult) -> str:
-        """Write `name`.toml, and the workers and ratings that it needs. Returns the name of the file."""
-        chosen, trained = method.chosen, method.name == TRAINED
-        planner = "conductor" if chosen is None else chosen.planner
-        votes = chosen is None or planner.startswith(("committee:", "cascade:"))
-        reads = trained or (chosen is None and "ratings" in method.name)
-        rated = self.ratings if reads else None if chosen is None else chosen.ratings
-        tables: dict[str, Any] = {
-            "pool": self._workers(name, votes=votes, rated=rated),
-            # Votes were priced with early stopping, but an untrained Conductor was not.
-            "plan": {"planner": planner, "early_stop": chosen is not None or trained},
-        }
-        if trained and self.checkpoint is not None:
-            tables["conductor"] = {"checkpoint": _seen_from(self.folder, Path(self.checkpoint))}
-        if chosen is not None and chosen.rounds > 1:
-            tables["budget"] = {"rounds": chosen.rounds}
-        header = f"# Written by podium study. It serves: {' '.join(method.choice.split())}.\n"
-        replace_file(self.folder / f"{name}.toml", (header + toml_text(tables)).encode())
-        return f"{name}.toml"
-
-    def _workers(self, name: str, *, votes: bool, rated: Ratings | None) -> str:
-        """The file of the workers: the user's own if it has what is needed, else a copy in the folder."""
-        own = pool_file(self.pool_name)
-        if rated is None and not (votes and VOTE not in self.pool.names):
-            return self.pool_name if own != Path(self.pool_name) else _seen_from(self.folder, own)
-        prefix = "" if name == TEAM else f"{name}-"
-        write_workers(self.folder / f"{prefix}pool.toml", self.pool, rated, prefix=prefix, votes=votes)
-        return f"{prefix}pool.toml"
+    chosen, trained, folder = method.chosen, method.name == TRAINED, file.parent
+    planner = "conductor" if chosen is None else chosen.planner.name
+    votes = chosen is None or planner.startswith(("committee:", "cascade:"))
+    conductor_reads = ratings if "ratings" in method.name else None
+    rated = conductor_reads if chosen is None else chosen.ratings
+    own = pool_file(pool_name)
+    if rated is not None or (votes and VOTE not in pool.names):
+        prefix = "" if file.stem == TEAM else f"{file.stem}-"
+        workers = f"{prefix}pool.toml"
+        write_workers(folder / workers, pool, rated, prefix=prefix, votes=votes)
+    else:
+        workers = pool_name if own != Path(pool_name) else _seen_from(folder, own)
+    tables: dict[str, Any] = {
+        "pool": workers,
+        # Votes were priced with early stopping, but an untrained Conductor was not.
+        "plan": {"planner": planner, "early_stop": chosen is not None or trained},
+    }
+    if trained and checkpoint is not None:
+        tables["conductor"] = {"checkpoint": _seen_from(folder, Path(checkpoint))}
+    if chosen is not None and chosen.planner.rounds > 1:
+        tables["budget"] = {"rounds": chosen.planner.rounds}
+    header = f"# Written by podium study. It serves: {' '.join(method.choice.split())}.\n"
+    replace_file(file, (header + toml_text(tables)).encode())
 
 
 def write_workers(

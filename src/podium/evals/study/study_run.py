@@ -14,7 +14,7 @@ from podium.errors import UsageError
 from podium.evals.answering.progress import AskingProgress, ShowProgress
 from podium.evals.answering.question_table import open_run_dispatcher
 from podium.evals.study.answers import StudyAnswers, ask_workers
-from podium.evals.study.conducting import ConductorStudy
+from podium.evals.study.conducting import measure_conductors
 from podium.evals.study.crossfit import crossfit
 from podium.evals.study.decision import decide
 from podium.evals.study.estimate import StudyEstimate, estimate_study, most_samples
@@ -23,7 +23,7 @@ from podium.evals.study.methods import clustered_ratings, methods_for
 from podium.evals.study.questions import StudyQuestions
 from podium.evals.study.report import write_report
 from podium.evals.study.result import RESULT, Bounds, Study
-from podium.evals.study.serving_files import TEAM, ServingFiles
+from podium.evals.study.serving_files import TEAM, write_team_file
 from podium.evals.study.study_settings import StudySettings
 from podium.rollout.run_folder import RunFolder
 from podium.team.settings import TeamSettings
@@ -107,10 +107,14 @@ class StudyRun:
             )
             on_asked(asked)
             known = StudyAnswers.read(table, questions.judged_by, settings.repeats)
-            conductors = ConductorStudy(table, known, dispatcher, str(settings.seed), on_progress)
-            conducted, left_out = await conductors.run(
+            conducted, left_out = await measure_conductors(
+                table,
+                known,
+                dispatcher,
                 count=expected.conductor_questions,
                 checkpoint=None if questions.judged_by == "agreement" else settings.conductor,
+                seed=str(settings.seed),
+                show=on_progress,
             )
             spent_usd = known.cost_usd if spend_limit is None else spend_limit.spent_usd
         answers = known.answers
@@ -118,10 +122,18 @@ class StudyRun:
         measured = [*crossfit(answers, methods, seed=str(settings.seed)), *conducted]
         decision = decide(measured, margin=settings.margin)
         ratings = clustered_ratings(answers) if len(answers.workers) > 1 else None
-        files = ServingFiles(self.run, team.workers_file, pool, ratings, settings.conductor)
-        written = [files.write(TEAM, measured[decision.recommended])]
-        if decision.cheaper not in (None, decision.recommended):
-            written.append(files.write("cheaper", measured[decision.cheaper or 0]))
+        served = {f"{TEAM}.toml": decision.recommended}
+        if decision.cheaper is not None and decision.cheaper != decision.recommended:
+            served["cheaper.toml"] = decision.cheaper
+        for name, row in served.items():
+            write_team_file(
+                self.run / name,
+                measured[row],
+                pool,
+                pool_name=team.workers_file,
+                ratings=ratings,
+                checkpoint=settings.conductor,
+            )
         notes = (*questions.notes, *known.notes, expected.conductor_reason, *left_out)
         result = Study(
             **dict(decision),
@@ -136,7 +148,7 @@ class StudyRun:
             recorded=not expected.paid,
             replayed=tuple(name for name in answers.workers if isinstance(pool.named(name), ReplayWorker)),
             notes=tuple(filter(None, notes)),
-            files=tuple(written),
+            files=tuple(served),
         )
         result.save(self.run / RESULT)
         write_report(self.run, result)
