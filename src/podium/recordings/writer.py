@@ -71,15 +71,13 @@ class RecordingWriter:
         self._db.close()
 
     def add_question(self, question: RecordedQuestion) -> bool:
-        """Save a question, unless one with its id is saved. Returns False if the saved one has another wording."""
+        """Save a question, unless one with its id is saved. Returns False if the saved one has another wording. Space
+        around the text does not count."""
         cursor = self._execute("insert or ignore into question values (?, ?, ?, ?, ?)", astuple(question))
-        return cursor.rowcount > 0 or not self.has_other_wording(question.id, question.text)
-
-    def has_other_wording(self, question_id: str, text: str) -> bool:
-        """Whether a question with this id is saved with another wording. Space around the text does not count."""
-        saved = self._execute("select text from question where id = ?", (question_id,)).fetchone()
-        (wanted,) = _storable((text,))
-        return saved is not None and saved[0].strip() != wanted.strip()
+        if cursor.rowcount > 0:
+            return True
+        wording = "select bare(text) = bare(?) from question where id = ?"
+        return bool(self._execute(wording, (question.text, question.id)).fetchone()[0])
 
     def add(
         self,
@@ -116,7 +114,7 @@ class RecordingWriter:
         _, name, number, text, answer, score, sent, made, estimated, seconds, *_ = row
         return RecordedResponse(name, number, text, answer, score, sent, made, bool(estimated), seconds)
 
-    def drop_repeats(self) -> int:
+    def _drop_repeats(self) -> int:
         """Remove questions whose wording an earlier question has too. Returns their number.
 
         A replay worker finds a question by its text without the space around it, so it would find only one of them.
@@ -128,11 +126,6 @@ class RecordingWriter:
         self._execute(f"delete from response where question in ({repeated})")
         self._execute(f"delete from question where id in ({repeated})")
         return count
-
-    def drop_unanswered(self) -> int:
-        """Remove questions without a response. Returns their number."""
-        cursor = self._execute("delete from question where id not in (select question from response)")
-        return cursor.rowcount
 
     def write(
         self,
@@ -156,9 +149,10 @@ class RecordingWriter:
             UsageError: there is no response.
             StoreError: the disk is full or not writable. A recording that was there stays.
         """
-        unanswered = self.drop_unanswered()
+        without_response = "delete from question where id not in (select question from response)"
+        unanswered = self._execute(without_response).rowcount
         notes = list(left_out)
-        if repeats := self.drop_repeats():
+        if repeats := self._drop_repeats():
             notes.append(f"questions whose wording another one has too ({repeats})")
         if unanswered:
             notes.append(f"questions that no worker answered ({unanswered})")

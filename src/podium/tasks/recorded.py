@@ -6,8 +6,8 @@ The graders ran when the recording was made; they do not run again here.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from random import Random
 
@@ -21,8 +21,6 @@ from podium.workers.replay import ReplayWorker, with_answer
 from podium.workers.vote import vote_key, voted_answer
 
 UNJUDGED = "the recording has no verdict on this answer, and no gold answer to compare it with"
-_NAMED_WORKERS = 3
-"""The most workers that a warning names."""
 
 
 class RecordedTasks(TaskList):
@@ -46,17 +44,29 @@ class RecordedTasks(TaskList):
         seed: int = 0,
         pool: Iterable[Worker] = (),
     ) -> None:
-        question_filter = _QuestionFilter(
-            recording, [worker for worker in pool if isinstance(worker, ReplayWorker)]
-        )
-        questions = list(filter(question_filter.accepts, recording.questions_of(split)))
+        workers = [worker for worker in pool if isinstance(worker, ReplayWorker)]
+        listed = list(recording.questions_of(split))
+        left_out: Counter[str] = Counter()
+        questions = []
+        for question in listed:
+            reasons = _why_left_out(question, recording, workers)
+            left_out.update(reasons)
+            if not reasons:
+                questions.append(question)
+        warnings = [
+            f"{count:,} of {len(listed):,} questions are left out, since {reason}"
+            for reason, count in left_out.most_common()
+        ]
         if not questions:
-            raise NoTasksError(question_filter.error(split))
+            why = f" ({'; '.join(warnings)})" if warnings else ""
+            raise NoTasksError(
+                f"{recording.path} has no question of the split {split!r} that every recorded worker of the pool "
+                f"answered, and whose answers can be graded{why}; take workers of one recording, and import verdicts "
+                "or gold answers."
+            )
         Random(f"recorded/{seed}").shuffle(questions)
         tasks = [_task(recording, question) for question in questions[:size]]
-        super().__init__(
-            f"{recording.name}/{split}", tasks, seed=None, warnings=tuple(question_filter.warnings())
-        )
+        super().__init__(f"{recording.name}/{split}", tasks, seed=None, warnings=warnings)
 
 
 @dataclass(frozen=True)
@@ -112,78 +122,21 @@ class RecordedGrader:
         return {answer: max(sorted(seen), key=lambda score: seen[score]) for answer, seen in scores.items()}
 
 
-@dataclass
-class _QuestionFilter:
-    """Accepts the questions that can be answered and graded, and counts the others."""
-
-    recording: Recording
-    workers: Sequence[ReplayWorker]
-    seen: int = 0
-    repeated: int = 0
-    unanswered: int = 0
-    unjudged: int = 0
-    unanswered_by: Counter[str] = field(default_factory=Counter)
-    """Unanswered questions by worker."""
-    ungradable: Counter[str] = field(default_factory=Counter)
-    """Questions by worker where one of its responses cannot be graded."""
-
-    def accepts(self, question: RecordedQuestion) -> bool:
-        """Whether a question can be answered and graded; counts it either way."""
-        self.seen += 1
-        if self.recording.find(question.text) is not question:
-            self.repeated += 1
-            return False
-        unanswered_by = [worker.profile.name for worker in self.workers if not worker.knows(question.text)]
-        self.unanswered_by.update(unanswered_by)
-        ungradable = [] if unanswered_by else self._ungradable(question)
-        self.ungradable.update(ungradable)
-        self.unanswered += bool(unanswered_by)
-        self.unjudged += bool(ungradable)
-        return not unanswered_by and not ungradable
-
-    def _ungradable(self, question: RecordedQuestion) -> list[str]:
-        if question.gold:
-            return []
-        verdicts = RecordedGrader(self.recording, question.text)
-        return [
-            worker.profile.name
-            for worker in self.workers
-            if any(verdicts.grade(with_answer(r), "").failure for r in worker.responses(question.text))
-        ]
-
-    def warnings(self) -> Iterator[str]:
-        """What was left out, and why, half a sentence each."""
-        reasons = (
-            (self.repeated, "since another one has the same text", ""),
-            (self.unanswered, "since a worker of the pool never answered them", _most(self.unanswered_by)),
-            (
-                self.unjudged,
-                "since they have no gold answer, and a response without a verdict",
-                _most(self.ungradable),
-            ),
-        )
-        for count, reason, who in reasons:
-            if count:
-                yield f"{count:,} of {self.seen:,} questions are left out, {reason}{who}"
-
-    def error(self, split: str) -> str:
-        """Why no question is left."""
-        if self.unjudged:
-            return (
-                f"{self.recording.path} has no question of the split {split!r} whose answers can be graded: it has "
-                "neither verdicts nor gold answers for them; import it again with one of the two."
-            )
-        return (
-            f"{self.recording.path} has no question of the split {split!r} that every recorded worker of the pool "
-            "answered; take workers of one recording."
-        )
-
-
-def _most(counts: Counter[str]) -> str:
-    """The largest counts, in brackets."""
-    named = ", ".join(f"{name}: {count:,}" for name, count in counts.most_common(_NAMED_WORKERS))
-    others = len(counts) - _NAMED_WORKERS
-    return f" ({named}{f', and {others} more' if others > 0 else ''})"
+def _why_left_out(
+    question: RecordedQuestion, recording: Recording, workers: Sequence[ReplayWorker]
+) -> list[str]:
+    """Why a question cannot be answered or graded, for each worker of which this is so."""
+    if recording.find(question.text) is not question:
+        return ["another one has the same text"]
+    unknown = [worker.profile.name for worker in workers if not worker.knows(question.text)]
+    if unknown or question.gold:
+        return [f"{name} of the pool never answered them" for name in unknown]
+    verdicts = RecordedGrader(recording, question.text)
+    return [
+        f"they have no gold answer, and a response of {worker.profile.name} no verdict"
+        for worker in workers
+        if any(verdicts.grade(with_answer(r), "").failure for r in worker.responses(question.text))
+    ]
 
 
 def _task(recording: Recording, question: RecordedQuestion) -> Task:

@@ -22,31 +22,39 @@ score = "score"                     # a number in [0, 1], or true and false
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter, ValidationError
 
 from podium.config import Settings, load
 from podium.errors import UsageError
-from podium.recordings.importers.cells import (
-    read_count,
-    read_sample,
-    read_score,
-    read_seconds,
-    read_split,
-    read_text,
-    read_verbatim,
-)
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.recording_model import RecordedQuestion, RecordedResponse, split_by_hash
+from podium.recordings.recording_model import (
+    SPLIT_NAMES,
+    RecordedQuestion,
+    RecordedResponse,
+    split_by_hash,
+)
 from podium.recordings.writer import RecordingWriter
-from podium.rows import Row, cell_equals, fill_template, read_rows, template_columns
+from podium.rows import Row, cell_equals, cell_text, fill_template, is_empty, read_rows, template_columns
 from podium.types import estimate_tokens
 
 _STRAYS = "responses to questions that are not there"
+_SCORE = TypeAdapter(Annotated[float, Field(ge=0, le=1)]), "scores are from 0 to 1"
+_SECONDS = TypeAdapter(Annotated[float, Field(ge=0, lt=2**31)]), "seconds are from 0 to 2**31"
+_COUNT = (
+    TypeAdapter(Annotated[int, Field(ge=0, lt=2**31)]),
+    "counts are whole numbers from 0, below 2**31",
+)
+# Whole numbers stay ints, since seeds may have more digits than a float.
+_SAMPLE = (
+    TypeAdapter(Annotated[int | float, Field(ge=-(2**63), lt=2**63)]),
+    "samples are numbers of 64 bits",
+)
+_WORDS = {"true": 1, "false": 0}
 
 
 class QuestionColumns(Settings):
@@ -127,72 +135,63 @@ def import_table(
     report(str(mapping.questions.file.name))
     one_wording = _add_questions(mapping.questions, writer, import_report)
     report(str(mapping.responses.file.name))
-    _add_responses(mapping, one_wording, writer, import_report)
+    _add_responses(mapping.responses, one_wording, writer, import_report)
     return import_report
 
 
 def _add_questions(
-    questions: QuestionColumns, writer: RecordingWriter, import_report: ImportReport
+    columns: QuestionColumns, writer: RecordingWriter, import_report: ImportReport
 ) -> dict[str, bool]:
     """Add the questions, each with its first wording; returns by id whether the table has only that wording."""
     one_wording: dict[str, bool] = {}
-    for row in _rows(questions.file, _columns(questions)):
-        with _naming_row(questions.file, row):
-            question_id = read_text(row.values, questions.id)
-        if not _named(row, questions.where):
-            import_report.left_out["questions that `where` does not name"] += 1
-        elif question_id is None:
-            import_report.left_out["questions without an id"] += 1
-        else:
-            with _naming_row(questions.file, row):
+    for row in _rows(columns.file, _columns(columns)):
+        with _naming_row(columns.file, row):
+            question_id = _text(row.values, columns.id)
+            if not _named(row, columns.where):
+                import_report.left_out["questions that `where` does not name"] += 1
+            elif question_id is None:
+                import_report.left_out["questions without an id"] += 1
+            else:
                 question = RecordedQuestion(
                     question_id,
-                    fill_template(questions.text, row.values),
-                    read_text(row.values, questions.gold),
-                    read_text(row.values, questions.family),
-                    read_split(row.values, questions.split) or split_by_hash(question_id),
+                    fill_template(columns.text, row.values),
+                    _text(row.values, columns.gold),
+                    _text(row.values, columns.family),
+                    _split(row.values, columns.split) or split_by_hash(question_id),
                 )
-            fits = writer.add_question(question)
-            one_wording[question_id] = fits and one_wording.get(question_id, True)
+                fits = writer.add_question(question)
+                one_wording[question_id] = fits and one_wording.get(question_id, True)
     return one_wording
 
 
 def _add_responses(
-    mapping: TableMapping, one_wording: dict[str, bool], writer: RecordingWriter, import_report: ImportReport
+    columns: ResponseColumns,
+    one_wording: Mapping[str, bool],
+    writer: RecordingWriter,
+    import_report: ImportReport,
 ) -> None:
-    questions, responses = mapping.questions, mapping.responses
-    named = _columns(responses)
-    # If questions and responses are in the same rows, a row shows which wording its response answers.
-    both = not all(one_wording.values()) and responses.file.resolve() == questions.file.resolve()
-    if both:
-        named |= _columns(questions)
-
-    def fits(question_id: str, row: Row) -> bool:
-        if one_wording[question_id]:
-            return True
-        if not both or not _named(row, questions.where):
-            return False
-        with _naming_row(questions.file, row):
-            return not writer.has_other_wording(question_id, fill_template(questions.text, row.values))
-
     any_added, stray = False, None
-    for row in _rows(responses.file, named):
-        with _naming_row(responses.file, row):
-            question_id = read_text(row.values, responses.question)
-            worker = read_text(row.values, responses.worker)
-        if not _named(row, responses.where):
-            import_report.left_out["responses that `where` does not name"] += 1
-        elif question_id is None or question_id not in one_wording:
-            import_report.left_out[_STRAYS] += 1
-            stray = stray or question_id
-        elif worker is None:
-            import_report.left_out["responses without a worker"] += 1
-        elif not fits(question_id, row):
-            import_report.left_out["answers to another wording of a question"] += 1
-        elif not _add(writer, question_id, worker, row, responses):
-            import_report.left_out["responses whose question, worker and sample came before"] += 1
-        else:
-            any_added = True
+    for row in _rows(columns.file, _columns(columns)):
+        with _naming_row(columns.file, row):
+            question_id = _text(row.values, columns.question)
+            worker = _text(row.values, columns.worker)
+            if not _named(row, columns.where):
+                import_report.left_out["responses that `where` does not name"] += 1
+            elif question_id is None or question_id not in one_wording:
+                import_report.left_out[_STRAYS] += 1
+                stray = stray or question_id
+            elif worker is None:
+                import_report.left_out["responses without a worker"] += 1
+            elif not one_wording[question_id]:
+                import_report.left_out["responses to questions whose id has several wordings"] += 1
+            elif not writer.add(
+                question_id,
+                _response(worker, row.values, columns),
+                sample=_number(row.values, columns.sample, _SAMPLE) or 0,
+            ):
+                import_report.left_out["responses whose question, worker and sample came before"] += 1
+            else:
+                any_added = True
     if stray and one_wording and not any_added:
         reason = f"{_STRAYS}, as to {reprlib.repr(stray)} where questions have {reprlib.repr(next(iter(one_wording)))}"
         import_report.left_out[reason] = import_report.left_out.pop(_STRAYS)
@@ -243,20 +242,14 @@ def _naming_row(file: Path, row: Row) -> Iterator[None]:
         raise UsageError(f"{file.parent / row.location}: {error}; correct it there.") from None
 
 
-def _add(writer: RecordingWriter, question_id: str, worker: str, row: Row, columns: ResponseColumns) -> bool:
-    with _naming_row(columns.file, row):
-        response = _response(worker, row.values, columns)
-        number = read_sample(row.values, columns.sample)
-    return writer.add(question_id, response, sample=number)
-
-
-def _response(worker: str, values: dict[str, Any], columns: ResponseColumns) -> RecordedResponse:
-    """The response in a row; `_add` reads the sample."""
-    answer = read_verbatim(values, columns.answer)
-    text = read_verbatim(values, columns.text)
-    output_tokens, chars = read_count(values, columns.output_tokens), read_count(values, columns.chars)
-    estimated = output_tokens is None
-    if output_tokens is None and (chars is not None or text is not None):
+def _response(worker: str, values: Mapping[str, Any], columns: ResponseColumns) -> RecordedResponse:
+    """The response in a row, but for its sample."""
+    answer, text = _verbatim(values, columns.answer), _verbatim(values, columns.text)
+    output_tokens, chars = (
+        _number(values, column, _COUNT) for column in (columns.output_tokens, columns.chars)
+    )
+    estimated = output_tokens is None and (chars is not None or text is not None)
+    if estimated:
         output_tokens = -(-chars // 4) if chars is not None else estimate_tokens(text or "")
     if text is None:
         text = "" if answer is None else f"<answer>{answer}</answer>"
@@ -265,9 +258,42 @@ def _response(worker: str, values: dict[str, Any], columns: ResponseColumns) -> 
         0,
         text,
         answer,
-        read_score(values, columns.score),
-        read_count(values, columns.input_tokens),
+        _number(values, columns.score, _SCORE),
+        _number(values, columns.input_tokens, _COUNT),
         output_tokens,
-        estimated and output_tokens is not None,
-        read_seconds(values, columns.seconds),
+        estimated,
+        _number(values, columns.seconds, _SECONDS),
     )
+
+
+def _text(values: Mapping[str, Any], column: str | None) -> str | None:
+    """A cell as text: numbers as people write them, lists and objects as JSON; None if the cell is empty."""
+    return None if column is None or is_empty(values[column]) else cell_text(values, column)
+
+
+def _verbatim(values: Mapping[str, Any], column: str | None) -> str | None:
+    """The text of a cell; unlike `_text`, an empty text stays an empty text."""
+    value = None if column is None else values[column]
+    return value if isinstance(value, str) else _text(values, column)
+
+
+def _split(values: Mapping[str, Any], column: str | None) -> str | None:
+    name = _text(values, column)
+    if name is None:
+        return None
+    if name.strip().casefold() not in SPLIT_NAMES:
+        raise ValueError(f"its {column} {reprlib.repr(name)} is none of train, validation and test")
+    return SPLIT_NAMES[name.strip().casefold()]
+
+
+def _number(values: Mapping[str, Any], column: str | None, kind: tuple[TypeAdapter[Any], str]) -> Any:
+    """The number in a cell, which in a CSV is text; None if the cell is empty."""
+    value = None if column is None else values[column]
+    plain = value.strip().casefold() if isinstance(value, str) else value
+    if plain in (None, ""):
+        return None
+    adapter, wanted = kind
+    try:
+        return adapter.validate_python(_WORDS.get(plain, plain) if isinstance(plain, str) else plain)
+    except ValidationError:
+        raise ValueError(f"its {column} is {reprlib.repr(value)}, and {wanted}") from None

@@ -6,6 +6,7 @@ the question alone. Traces have no scores, so a response gets one only if the ca
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from podium.recordings.importers.import_report import ImportReport
@@ -34,19 +35,15 @@ def import_from_traces(
         judge: scores a response whose gold answer is known.
     """
     import_report = ImportReport(source="traces of this installation")
+    samples: Counter[tuple[str, str]] = Counter()
     for trace in traces:
         if trace is None:
             import_report.left_out["damaged traces"] += 1
             continue
-        if trace.question.history:
-            import_report.left_out[
-                "traces of questions with a chat history: a recording identifies a question by its text"
-            ] += 1
-            continue
-        if trace.question.images:
-            import_report.left_out[
-                "traces of questions with images: a recording identifies a question by its text"
-            ] += 1
+        if trace.question.history or trace.question.images:
+            more = "a chat history" if trace.question.history else "images"
+            reason = f"traces of questions with {more}: a recording identifies a question by its text"
+            import_report.left_out[reason] += 1
             continue
         text = trace.question.text
         question_id, gold = hashed_id(text), golds.get(text)
@@ -56,16 +53,13 @@ def import_from_traces(
                 continue
             limited = (span.max_tokens, trace.question.options.max_tokens) != (None, None)
             bare = not saw_others and is_whole_question(span, text)
-            reason = _why_left_out(span.reply, limited=limited, bare=bare)
-            if reason is not None:
-                import_report.left_out[reason] += 1
+            left_out = _why_left_out(span.reply, limited=limited, bare=bare)
+            if left_out is not None:
+                import_report.left_out[left_out] += 1
                 continue
-            sample = 0
-            while writer.find(question_id, span.answered_by, sample) is not None:
-                sample += 1
             response = RecordedResponse(
                 span.answered_by,
-                sample,
+                samples[question_id, span.answered_by],
                 span.reply.text,
                 None,
                 None if gold is None else judge(span.reply.text, gold),
@@ -74,6 +68,7 @@ def import_from_traces(
                 span.usage.estimated,
                 span.seconds,
             )
+            samples[question_id, span.answered_by] += 1
             writer.add(question_id, response)
     return import_report
 
