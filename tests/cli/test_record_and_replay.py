@@ -232,7 +232,7 @@ def test_a_split_without_a_question_is_passed_over_unless_it_is_named(podium: Po
         (("record", "r.parquet", *TASKS, "--split", "tests"), "'test'"),
         (("record", "r.parquet", "--tasks", "none.parquet"), "none.parquet"),
         (("record", "r.parquet", *TASKS, "--pool", "none.toml"), "none.toml"),
-        (("record", "r.parquet", *TASKS, "--budget-calls", "-1"), "calls is -1"),
+        (("record", "r.parquet", *TASKS, "--budget-calls", "-1"), "--budget-calls -1"),
         (("replay", "show", "none.parquet"), "none.parquet"),
         (("replay", "show", "pool.toml"), "pool.json"),
     ],

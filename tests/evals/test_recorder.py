@@ -20,7 +20,7 @@ from podium.errors import WorkerError
 from podium.evals.answering.progress import AskingProgress
 from podium.evals.answering.question_table import QuestionTable, ask_each_alone
 from podium.evals.evaluation import rollout_seed
-from podium.evals.recorder import QuestionsToRecord, RecordingRun, StartLimit, bare_tasks
+from podium.evals.recorder import CallLimit, QuestionsToRecord, RecordingRun, bare_tasks
 from podium.planners import Single
 from podium.recordings import RecordedResponse, Recording, RecordingHeader
 from podium.rollout import run_rollout
@@ -82,8 +82,8 @@ def written(table: QuestionTable, out: Path, repeats: int = 1) -> RecordingHeade
     return run.write("r", missing=0)
 
 
-def calls(budget: int | None = None, seconds: float | None = None) -> Dispatcher:
-    return Dispatcher(spend_limits=[StartLimit(budget, seconds)])
+def calls(budget: int) -> Dispatcher:
+    return Dispatcher(spend_limits=[CallLimit(budget)])
 
 
 async def test_every_answer_of_every_worker_is_kept_with_its_grade(tmp_path: Path) -> None:
@@ -252,13 +252,6 @@ async def test_calls_that_failed_are_counted_and_made_again(tmp_path: Path) -> N
     assert (first.wanted, first.kept, first.failed, first.refusal) == (3, 2, 1, None)
     assert (second.kept, second.failed, len(worker.requests)) == (3, 0, 4)
     assert (first.errors, second.errors) == ({"moody": "moody: It is down."}, {})
-
-
-async def test_time_limit_stops_the_recorder(tmp_path: Path) -> None:
-    table = table_of(tmp_path, Pool([dear("Answer: 4")]), Sums("test", 400), 1)
-    progress = await ask(table, dispatcher=calls(seconds=0.1))
-    assert progress.refusal == "The time limit of 0.1 s was reached."
-    assert progress.kept < 400
 
 
 async def test_cancelled_recording_keeps_its_finished_answers(tmp_path: Path) -> None:

@@ -17,13 +17,11 @@ from podium.cli.questions import check_size
 from podium.cli.team_file import find_team
 from podium.cli.team_options import Overrides, RunOptions
 from podium.cli.terminal import print_json
-from podium.config import build
 from podium.errors import UsageError
 from podium.evals.recorder import QuestionsToRecord, RecordingRun, recorded_workers
 from podium.files import lock_folder
 from podium.recordings import header_path, require_pyarrow, unfinished_path
 from podium.team.team_file import open_pool
-from podium.types import Budget
 
 
 def record(
@@ -39,7 +37,6 @@ def record(
     name: str | None = None,
     concurrency: int = 16,
     budget_calls: int | None = None,
-    budget_seconds: float | None = None,
     seed: int = 0,
     json: Flag = False,
 ) -> int:
@@ -56,7 +53,6 @@ def record(
         name: The recording's name. Default: the file's.
         concurrency: The most calls at once.
         budget_calls: The most calls of this start, retries included.
-        budget_seconds: The most seconds of this start.
         seed: Seeds the choice of questions and what workers draw.
         json: Print the header as one line of JSON.
     """
@@ -70,7 +66,8 @@ def record(
     check_size(questions, tasks)
     if not unfinished_path(out).exists():
         refuse_existing((out, header_path(out)), "remove {them} to record again")
-    limits = build({"calls": budget_calls, "seconds": budget_seconds}, Budget, source="budget")
+    if budget_calls is not None and budget_calls < 0:
+        raise UsageError(f"--budget-calls {budget_calls}: give at least 0.")
     to_record = QuestionsToRecord.open(tasks, split, size=questions, seed=seed)
     for warning in to_record.warnings:
         say(warning, stderr=True)
@@ -80,7 +77,7 @@ def record(
     with parent_folder(run.folder / RESPONSES), lock_folder(run.folder):
         run.open_folder({"tasks": tasks, "split": split, "questions": questions})
         with show_progress() as show:
-            progress, spent_usd = asyncio.run(run.ask(limits, show))
+            progress, spent_usd = asyncio.run(run.ask(budget_calls, show))
         for sentence in to_record.left_out:
             say(f"Left out: {sentence}.", stderr=json)
         if not progress.kept:

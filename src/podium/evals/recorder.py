@@ -6,7 +6,6 @@ A recording identifies a question only by its text, so questions with a chat his
 from __future__ import annotations
 
 import shutil
-import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -33,7 +32,7 @@ from podium.tasks import open_tasks, warnings_of
 from podium.tasks.open import open_splits, splits_of
 from podium.tasks.task import Task
 from podium.team.settings import TeamSettings
-from podium.types import MAX_USD, Budget
+from podium.types import MAX_USD
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
 from podium.workers.spend_limit import SpendLimit
@@ -84,19 +83,16 @@ class QuestionsToRecord:
                 f"{name}: --questions {size}, but {', '.join(names)} {'has' if len(names) == 1 else 'have'} "
                 f"only {total:,} question{'s' * (total != 1)}; the recording has all of them."
             )
-        taken = {
-            split_name: [opened[split_name][number] for number in range(count)]
+        taken = [
+            ((k + 0.5) / count, opened[split_name][k], split_name)
             for split_name, count in counts.items()
-            if count
-        }
-        positions = [
-            ((k + 0.5) / len(tasks), task) for tasks in taken.values() for k, task in enumerate(tasks)
+            for k in range(count)
         ]
-        bare, left_out = bare_tasks(task for _, task in sorted(positions, key=lambda pair: pair[0]))
+        bare, left_out = bare_tasks(task for _, task, _ in sorted(taken, key=lambda each: each[0]))
         return cls(
             tuple(bare),
-            {task.id: split_name for split_name, tasks in taken.items() for task in tasks},
-            tuple(opened[split_name].name for split_name in taken),
+            {task.id: split_name for _, task, split_name in taken},
+            tuple(opened[split_name].name for split_name, count in counts.items() if count),
             left_out,
             tuple(warnings),
         )
@@ -104,18 +100,16 @@ class QuestionsToRecord:
 
 def _questions_of_splits(size: int, lengths: Mapping[str, int]) -> dict[str, int]:
     """How many questions to take from each split, by the shares. If a split has too few, the others give more."""
-    counts: dict[str, int] = {}
-    left, shares = size, sum(_SHARES.get(name, 1) for name in lengths)
-    for name in lengths:
-        share = _SHARES.get(name, 1)
-        counts[name] = round(left * share / shares)
-        left, shares = left - counts[name], shares - share
-    short = {name: length for name, length in lengths.items() if length < counts[name]}
-    if not short:
-        return counts
-    others = {name: length for name, length in lengths.items() if name not in short}
-    rest = _questions_of_splits(size - sum(short.values()), others)
-    return {name: short.get(name, rest.get(name, 0)) for name in lengths}
+    share_of = {name: _SHARES.get(name, 1) for name in lengths}
+    left, shares = size, sum(share_of.values())
+    order = list(lengths)
+    if any(lengths[name] * shares < size * share for name, share in share_of.items()):
+        order.sort(key=lambda name: lengths[name] / share_of[name])
+    counts = dict.fromkeys(lengths, 0)
+    for name in order:
+        counts[name] = min(lengths[name], round(left * share_of[name] / shares))
+        left, shares = left - counts[name], shares - share_of[name]
+    return counts
 
 
 def recorded_workers(pool: Pool, names: Iterable[str] = ()) -> Pool:
@@ -135,23 +129,16 @@ def recorded_workers(pool: Pool, names: Iterable[str] = ()) -> Pool:
     return workers
 
 
-class StartLimit(SpendLimit):
-    """The calls and the seconds of one start, as a spend limit. Each try of a worker or judge is a call.
+class CallLimit(SpendLimit):
+    """The calls of one start, as a spend limit. Each try of a worker or judge is a call."""
 
-    Args:
-        calls, seconds: the most calls and seconds. None sets no limit.
-    """
-
-    def __init__(self, calls: int | None, seconds: float | None) -> None:
+    def __init__(self, calls: int) -> None:
         super().__init__(MAX_USD, name="this start's dollars", way_out="start again")
-        self._calls, self._seconds, self._made = calls, seconds, 0
-        self._began = time.monotonic()
+        self._calls, self._made = calls, 0
 
     def reserve(self, usd: float) -> str | None:
-        """Reserve the dollars of a call, or say in a sentence which limit it could break."""
-        if self._seconds is not None and time.monotonic() - self._began >= self._seconds:
-            return f"The time limit of {self._seconds:g} s was reached."
-        if self._calls is not None and self._made >= self._calls:
+        """Reserve the dollars of a call, or say in a sentence that the calls are used up."""
+        if self._made >= self._calls:
             return f"The budget of {self._calls} calls is used up."
         self._made += 1
         return super().reserve(usd)
@@ -224,18 +211,18 @@ class RecordingRun:
                 )
         RunFolder.open(self.folder, configuration, changeable=_GROWING)
 
-    async def ask(self, limits: Budget, show: ShowProgress) -> tuple[AskingProgress, float]:
+    async def ask(self, calls: int | None, show: ShowProgress) -> tuple[AskingProgress, float]:
         """Ask the workers, and close them at the end. Also returns the dollars of all starts.
 
         Args:
-            limits: the calls and seconds of this start.
+            calls: the most calls of this start. None sets no limit.
         """
         with open_run_dispatcher(self.team, self.pool, self.folder) as dispatcher:
+            limits = () if calls is None else (CallLimit(calls),)
             try:
-                run_limit, limited = dispatcher.run_limit, dispatcher
-                if limits.calls is not None or limits.seconds is not None:
-                    limited = dispatcher.with_spend_limits(StartLimit(limits.calls, limits.seconds))
+                limited = dispatcher.with_spend_limits(*limits)
                 progress = await ask_each_alone([self._table], limited, show)
+                run_limit = dispatcher.run_limit
                 return progress, 0.0 if run_limit is None else run_limit.spent_usd
             finally:
                 await self.pool.close()
