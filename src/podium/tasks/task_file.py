@@ -14,9 +14,9 @@ parts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -125,56 +125,50 @@ def _mixed(
     size: int | None,
     seed: int,
 ) -> TaskList:
-    """The mixture of one split, given that split of each part."""
+    """The mixture of one split, given that split of each part.
+
+    Task k of a part has the position (k + 1/2) / weight, as in Webster's method.
+    """
     warnings: list[str] = []
-    mixed_parts: list[_PartTasks] = []
-    for part, loaded in zip(parts, loaded_parts, strict=True):
-        tasks = shuffled(loaded.tasks, seed)[: part.count]
+    ends: list[float] = []
+    placed: list[tuple[float, int, Task]] = []
+    for number, (part, loaded) in enumerate(zip(parts, loaded_parts, strict=True)):
         warnings += [f"{part.label}: {warning}" for warning in _warnings(part, loaded, split)]
-        if tasks:
-            labelled = tasks if len(parts) == 1 else [_with_set(task, part.label) for task in tasks]
-            mixed_parts.append(_PartTasks(labelled, part.weight or len(tasks)))
-    return TaskList(f"{name}/{split}", _interleave(mixed_parts), size=size, seed=None, warnings=warnings)
-
-
-@dataclass(frozen=True, slots=True)
-class _PartTasks:
-    """The tasks of a part, and its weight."""
-
-    tasks: Sequence[Task]
-    weight: float
+        tasks = shuffled(loaded.tasks, seed)[: part.count]
+        if not tasks:
+            continue
+        if len(parts) > 1:
+            tasks = [replace(task, facts={"set": part.label, **task.facts}) for task in tasks]
+        weight = part.weight or len(tasks)
+        ends.append(len(tasks) / weight)
+        placed += [((k + 0.5) / weight, number, task) for k, task in enumerate(tasks)]
+    placed.sort(key=lambda place: place[:2])
+    end = min(ends, default=0.0)
+    mixed = [task for position, _, task in placed if position < end]
+    return TaskList(f"{name}/{split}", mixed, size=size, seed=None, warnings=warnings)
 
 
 def _disjoint_splits(parts: Sequence[TaskSetSpec], splits: Sequence[str]) -> dict[str, list[LoadedSplit]]:
     """Splits of each part, without questions of the parts before it and of any part's later splits."""
+    compared = len(parts) > 1  # A single part has left out the questions of its later splits itself.
     names = dict.fromkeys(splits)
-    if len(parts) > 1:
+    if compared:
         names |= dict.fromkeys(later for split in splits for later in later_splits(split))
     by_part = [part.read_splits([name for name in names if name in part.splits]) for part in parts]
-    return {split: _without_repeats(by_part, split, compared=len(parts) > 1) for split in splits}
-
-
-def _without_repeats(
-    by_part: Sequence[Mapping[str, LoadedSplit]], split: str, *, compared: bool
-) -> list[LoadedSplit]:
-    """A split of each part, without questions of the parts before it.
-
-    Args:
-        compared: whether questions of later splits are left out too. A single part has left them out itself.
-    """
-    later = {
-        task_key(task)
-        for by_split in by_part
-        for other in (later_splits(split) if compared else ())
-        for task in by_split.get(other, LoadedSplit(())).tasks
-    }
-    seen: set[str] = set()
-    disjoint = []
-    for by_split in by_part:
-        kept = exclude(by_split.get(split, LoadedSplit(())), later, IN_LATER_SPLIT)
-        kept = exclude(kept, seen, IN_EARLIER_PART)
-        seen.update(key for task in kept.tasks for key in (task_key(task), task.id))
-        disjoint.append(kept)
+    disjoint: dict[str, list[LoadedSplit]] = {split: [] for split in splits}
+    for split, kept_parts in disjoint.items():
+        later = {
+            task_key(task)
+            for by_split in by_part
+            for other in (later_splits(split) if compared else ())
+            for task in by_split.get(other, LoadedSplit(())).tasks
+        }
+        seen: set[str] = set()
+        for by_split in by_part:
+            kept = exclude(by_split.get(split, LoadedSplit(())), later, IN_LATER_SPLIT)
+            kept = exclude(kept, seen, IN_EARLIER_PART)
+            seen.update(key for task in kept.tasks for key in (task_key(task), task.id))
+            kept_parts.append(kept)
     return disjoint
 
 
@@ -188,18 +182,3 @@ def _warnings(part: TaskSetSpec, loaded: LoadedSplit, split: str) -> Iterator[st
         yield "it has no tasks in this split"
     elif len(loaded.tasks) < (part.count or 0):
         yield f"it has {len(loaded.tasks):,} tasks, but its count is {part.count:,}"
-
-
-def _with_set(task: Task, label: str) -> Task:
-    return replace(task, facts={"set": label, **task.facts})
-
-
-def _interleave(mixed_parts: Sequence[_PartTasks]) -> list[Task]:
-    """All parts in one sequence: task k of a part has the position (k + 1/2) / weight, as in Webster's method."""
-    end = min((len(part.tasks) / part.weight for part in mixed_parts), default=0.0)
-    positions = [
-        ((k + 0.5) / part.weight, number, task)
-        for number, part in enumerate(mixed_parts)
-        for k, task in enumerate(part.tasks)
-    ]
-    return [task for position, _, task in sorted(positions, key=lambda one: one[:2]) if position < end]

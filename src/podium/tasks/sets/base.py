@@ -133,12 +133,12 @@ def read_tasks(
     skipped: Counter[str] = Counter()
     for row in rows:
         try:
-            sample = _sample_of(row, record_to_sample)
+            if row.error:
+                raise ValueError(row.error)
+            sample = _sample_of(row.values, record_to_sample)
             if sample is None:
                 continue
-            judged_by = sample.grader or grader
-            task = _task(sample, judged_by, name)
-            _check(task, judged_by, tasks.get(task.id))
+            task = _task(sample, sample.grader or grader, name, tasks)
         except ValueError as error:
             if on_bad_row == "refuse":
                 raise ConfigError(
@@ -155,24 +155,22 @@ def task_key(task: Task) -> str:
     return task.key if isinstance(task, RowTask) else question_key(strip_prompt(task.question.text))
 
 
-def _sample_of(row: Row, record_to_sample: Callable[[Mapping[str, Any]], Sample | None]) -> Sample | None:
-    """The sample that a row states.
-
-    Raises:
-        ValueError: why it cannot be read, in half a sentence.
-    """
-    if row.error:
-        raise ValueError(row.error)
+def _sample_of(
+    values: Mapping[str, Any], record_to_sample: Callable[[Mapping[str, Any]], Sample | None]
+) -> Sample | None:
     try:
-        return record_to_sample(row.values)
+        return record_to_sample(values)
     except KeyError as error:
         raise ValueError(f"it has no column {error.args[0]}") from None
     except (IndexError, TypeError) as error:
         raise ValueError(f"one of its columns is not what it should be ({error})") from None
 
 
-def _task(sample: Sample, grader: GraderSettings, name: str) -> RowTask:
-    return RowTask(
+def _task(sample: Sample, grader: GraderSettings, name: str, others: Mapping[str, RowTask]) -> RowTask:
+    """The task of a sample. Raises `ValueError` if it cannot be used, in half a sentence."""
+    if not sample.text.strip():
+        raise ValueError("the question is empty")
+    task = RowTask(
         f"{name}/{sample.id}",
         Question(text=sample.text),
         sample.gold,
@@ -180,21 +178,12 @@ def _task(sample: Sample, grader: GraderSettings, name: str) -> RowTask:
         sample.facts,
         key=question_key(sample.content or strip_prompt(sample.text)),
     )
-
-
-def _check(task: RowTask, grader: GraderSettings, before: RowTask | None) -> None:
-    """Refuse a task that cannot be used; `before` is an earlier task with the same id.
-
-    Raises:
-        ValueError: why, in half a sentence.
-    """
-    if not task.question.text.strip():
-        raise ValueError("the question is empty")
-    if before is not None:
-        same = before.key == task.key
+    if task.id in others:
+        same = others[task.id].key == task.key
         raise ValueError("the same question came before" if same else f"the id of {task.id!r} came before")
     if problem := grader.gold_problem(task.gold):
         raise ValueError(problem)
+    return task
 
 
 def available_splits(sources: Collection[str]) -> tuple[str, ...]:
