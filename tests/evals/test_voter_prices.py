@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from recorded_world import TOKENS, replayed, tasks_of, write_recording
 
-from podium.evals.plan_selection import VoterPrices
+from podium.evals.plan_selection import voter_prices
 from podium.evals.recorded_answers import read_answers
 from podium.executor import ExecutionSettings
 from podium.planners import Committee
@@ -34,11 +34,11 @@ def profiles() -> list[Profile]:
 
 
 def test_a_vote_compares_its_voters_as_measured_or_all_as_listed() -> None:
-    prices = VoterPrices.from_profiles([profiles()])
-    measured, listed = prices.vote_prices((0, 2))[0], prices.vote_prices((0, 3))[0]
+    prices = voter_prices([profiles()])
+    measured, listed = prices((0, 2))[0], prices((0, 3))[0]
     assert measured[[0, 1, 2]].tolist() == [3.0, 2.0, 1.0]
     assert listed.tolist() == sorted(listed)
-    assert (prices.vote_prices((3,)) == prices.vote_prices((0, 1, 2, 3))).all()
+    assert (prices((3,)) == prices((0, 1, 2, 3))).all()
 
 
 @pytest.mark.parametrize("members", [(0, 1, 2), (2, 0, 1), (0, 1, 3), (0, 3, 2), (0, 0, 2), (0, 1, 2, 3)])
@@ -62,9 +62,9 @@ async def test_computed_cost_equals_the_paid_cost_beside_an_unmeasured_worker(
         name: {"": Tally(right=5, questions=10, cost_usd=10 * cost)} for name, cost in MEASURED.items()
     }
     pool = Pool([*workers, VoteWorker()], Ratings(clusters={}, workers=tallies))
-    told = VoterPrices.from_profiles([pool.profiles_for(task.question.text)[:4] for task in tasks])
+    told = voter_prices([pool.profiles_for(task.question.text)[:4] for task in tasks])
     answers = await read_answers(tasks, workers)
-    counted = committee_cost(answers, members, early_stop=True, price_QW=told.vote_prices(members))
+    counted = committee_cost(answers, members, early_stop=True, price_QW=told(members))
     names = tuple(answers.workers[member] for member in members)
     runner = Runner(Committee(names), pool, settings=ExecutionSettings(early_stop=True))
     paid = [(await runner.answer(task.question, seed="0")).cost_usd for task in tasks]

@@ -154,6 +154,13 @@ class Comparison(JsonFile):
         return (recorded,) * self.recorded
 
 
+_MEASURED = (
+    "accuracy", "steps", "calls", "tokens", "cost_usd", "saved_usd", "latency_s", "validity", "failures", "ungraded",
+    "grading_usd", "beyond_recording",
+)  # fmt: skip
+"""The figures of a row that are those of its evaluation."""
+
+
 def comparison_row(
     kind: PlannerKind,
     label: str,
@@ -177,25 +184,18 @@ def comparison_row(
         pair = [against.right[task_id] for task_id in both], [evaluation.right[task_id] for task_id in both]
         difference = paired_difference(*pair)
         p_value = permutation_test(*pair)
+    missing_steps = evaluation.unrecorded
+    unrecorded = MissingResponses(
+        steps=sum(missing_steps), plans=sum(map(bool, missing_steps)), of=len(missing_steps)
+    )
     return ComparisonRow(
         kind=kind,
         label=label,
-        accuracy=evaluation.accuracy,
         difference=difference,
         p_value=p_value,
-        steps=evaluation.steps,
-        calls=evaluation.calls,
-        tokens=evaluation.tokens,
-        cost_usd=evaluation.cost_usd,
-        saved_usd=evaluation.saved_usd,
-        latency_s=evaluation.latency_s,
-        validity=evaluation.validity,
-        failures=evaluation.failures,
-        ungraded=evaluation.ungraded,
-        grading_usd=evaluation.grading_usd,
-        beyond_recording=evaluation.beyond_recording,
         rules_out=rules_out,
-        unrecorded=_unrecorded(evaluation),
+        unrecorded=unrecorded if unrecorded.steps else None,
+        **{figure: getattr(evaluation, figure) for figure in _MEASURED},
     )
 
 
@@ -203,12 +203,3 @@ def with_adjusted_p_values(rows: Sequence[ComparisonRow]) -> tuple[ComparisonRow
     """The rows with their p-values adjusted for the number of tested rows."""
     p_values = adjusted_p_values([shown.p_value for shown in rows])
     return tuple(shown.model_copy(update={"adjusted_p": p}) for shown, p in zip(rows, p_values, strict=True))
-
-
-def _unrecorded(evaluation: Evaluation) -> MissingResponses | None:
-    missing_steps = evaluation.unrecorded
-    if not any(missing_steps):
-        return None
-    return MissingResponses(
-        steps=sum(missing_steps), plans=sum(map(bool, missing_steps)), of=len(missing_steps)
-    )

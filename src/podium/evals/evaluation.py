@@ -77,11 +77,8 @@ class Evaluation:
 
     @cached_property
     def accuracy(self) -> Interval:
-        """Share of correct answers. Answers count as a user would get them, even if workers failed.
-
-        Raises:
-            UsageError: the grader failed on all answers.
-        """
+        """Share of correct answers. Answers count as a user would get them, even if workers failed. Raises `UsageError`
+        if the grader failed on all answers."""
         if not self.right:
             failure = next(rollout.grade.failure for rollout in self.rollouts)
             raise UsageError(f"No answer could be graded: {failure}")
@@ -219,12 +216,12 @@ class EvaluationJob:
     def __post_init__(self) -> None:
         if not self.tasks:
             raise UsageError("There are no tasks to evaluate on: give at least one.")
-        slots = ((task.id, repeat) for repeat in range(self.repeats) for task in self.tasks)
-        self.rollouts = {slot: self._final(self.kept.get(slot)) for slot in slots}
+        self.rollouts: dict[tuple[str, int], Rollout | None] = {}
         """The rollouts by task id and repeat. A rollout that is still missing, or has no verdict yet, is None."""
-
-    def _final(self, rollout: Rollout | None) -> Rollout | None:
-        return None if rollout is None or (self.judged and rollout.grade.failure is not None) else rollout
+        for slot in ((task.id, repeat) for repeat in range(self.repeats) for task in self.tasks):
+            kept = self.kept.get(slot)
+            lacks_verdict = kept is not None and self.judged and kept.grade.failure is not None
+            self.rollouts[slot] = None if lacks_verdict else kept
 
     @cached_property
     def learner(self) -> Learner | None:

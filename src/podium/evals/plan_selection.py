@@ -19,7 +19,6 @@ from podium.planner import Planner
 from podium.planners import Cascade, Committee
 from podium.planners.answers import MAX_ANSWERS, NO_ANSWER, AnswerMatrix, Floats, Members
 from podium.types import Profile
-from podium.workers.pool import Pool
 
 _BEAM_WIDTH = 20
 COST_TOLERANCE = 1 + 1e-9
@@ -166,41 +165,22 @@ def _wrong_answers(answers: AnswerMatrix) -> float:
     return (pairs + 1) / (same + 1)
 
 
-@dataclass(frozen=True)
-class VoterPrices:
-    """The prices by which the executor orders voters, cheapest first, for Q questions and W workers."""
+def voter_prices(profiles_QW: Sequence[Sequence[Profile]]) -> Callable[[Members], Floats]:
+    """Gives for each vote the prices [Q, W] by which the executor orders voters, cheapest first. They are the dollars
+    of an answer by the ratings, or the profiles' own prices if a member of the vote has no rating.
 
-    measured_QW: Floats
-    """Dollars of an answer, from ratings. NaN if the worker has no rating."""
-    listed_QW: Floats
-    """Prices from the workers' profiles, which can only be compared with each other."""
+    Args:
+        profiles_QW: the profiles of the workers for each question.
+    """
+    unrated_QW = [[profile.model_copy(update={"rating": None}) for profile in row] for row in profiles_QW]
+    listed_QW = np.array([known_costs(row) for row in unrated_QW])
+    measured_QW = np.array(
+        [[math.nan if p.rating is None else p.rating.cost_usd for p in row] for row in profiles_QW]
+    )
 
-    @classmethod
-    def from_profiles(cls, profiles_QW: Sequence[Sequence[Profile]]) -> VoterPrices:
-        """The prices that the workers' profiles state for each question."""
-        return cls(
-            np.array([[_measured(profile) for profile in profiles] for profiles in profiles_QW]),
-            np.array([known_costs([_unrated(profile) for profile in profiles]) for profiles in profiles_QW]),
-        )
-
-    @classmethod
-    def from_pool(cls, pool: Pool, workers: Sequence[str], questions: Sequence[str]) -> VoterPrices:
-        """The prices that the profiles of a pool's workers, given by name, state for each question."""
-        indices = [pool.names.index(worker) for worker in workers]
-        profiles_Q = map(pool.profiles_for, questions)
-        return cls.from_profiles([[profiles[index] for index in indices] for profiles in profiles_Q])
-
-    def vote_prices(self, members: Members) -> Floats:
-        """[Q, W]: the prices that one vote uses. They are measured prices, or listed prices if a member was not
-        measured."""
-        unknown_Q1 = np.isnan(self.measured_QW[:, members]).any(axis=1, keepdims=True)
-        chosen: Floats = np.where(unknown_Q1, self.listed_QW, self.measured_QW)
+    def prices_of(members: Members) -> Floats:
+        unknown_Q1 = np.isnan(measured_QW[:, members]).any(axis=1, keepdims=True)
+        chosen: Floats = np.where(unknown_Q1, listed_QW, measured_QW)
         return chosen
 
-
-def _measured(profile: Profile) -> float:
-    return float("nan") if profile.rating is None else profile.rating.cost_usd
-
-
-def _unrated(profile: Profile) -> Profile:
-    return profile.model_copy(update={"rating": None})
+    return prices_of

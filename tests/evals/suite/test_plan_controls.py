@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.errors import ConfigError
-from podium.evals.suite.plan_controls import PLAN_CONTROLS, ControlContext, find_control, most_frequent
+from podium.evals.suite.plan_controls import (
+    PLAN_CONTROLS,
+    ControlContext,
+    check_control,
+    controlled,
+    most_frequent,
+)
 from podium.planner import Planner, PlanRequest
 from podium.planners import Constant, random_workflow
 from podium.trace import Plan
@@ -37,15 +43,14 @@ CONTEXT = ControlContext(
     best_worker="bob",
     plans=(WORKFLOW,),
     samples=3,
-    vote=Constant(WORKFLOW, tuple(profile.name for profile in POOL)),
-    untrained=Constant(WORKFLOW, tuple(profile.name for profile in POOL)),
+    replacement=Constant(WORKFLOW, tuple(profile.name for profile in POOL)),
 )
 
 
 def plan_of(name: str, workflow: Workflow = WORKFLOW, question: str = "How many?") -> Workflow:
     """The control's plan where the planner's is `workflow`."""
     planner = Constant(workflow, tuple(profile.name for profile in POOL))
-    return decided(find_control(name).wrap(planner, CONTEXT), question)
+    return decided(controlled(name, planner, CONTEXT), question)
 
 
 def decided(planner: Planner, question: str = "How many?") -> Workflow:
@@ -120,7 +125,7 @@ def test_wrong_ratings_control_swaps_worker_descriptions() -> None:
             seen.append(request)
             return Plan(render(WORKFLOW), WORKFLOW)
 
-    assert decided(find_control("wrong-ratings").wrap(Listening(), CONTEXT)) == WORKFLOW
+    assert decided(controlled("wrong-ratings", Listening(), CONTEXT)) == WORKFLOW
     told = seen[0].pool
     assert [profile.name for profile in told] == [profile.name for profile in POOL]
     assert sorted(p.description for p in told) == sorted(p.description for p in POOL)
@@ -130,4 +135,4 @@ def test_wrong_ratings_control_swaps_worker_descriptions() -> None:
 
 def test_a_misspelt_control_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(ConfigError, match=r"There is no control 'no-acess'; did you mean 'no-access'\?"):
-        find_control("no-acess")
+        check_control("no-acess")

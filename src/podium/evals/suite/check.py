@@ -23,7 +23,7 @@ from podium.evals.suite.manifest import (
     TableSettings,
     tables_of,
 )
-from podium.evals.suite.plan_controls import PLAN_CONTROLS, PlanControl
+from podium.evals.suite.plan_controls import PLAN_CONTROLS
 from podium.evals.suite.suite_settings import EACH_WORKER, PlannerEntry, PoolEntry, SuiteSettings
 from podium.planners import find_baseline
 from podium.tasks import warnings_of
@@ -107,15 +107,12 @@ async def _checked(
             for pool, inputs in inputs_by_pool.items()
             if pool is not None and {task.id for task in inputs.tasks(seed)} != asked
         )
-    misfits: set[str | None] = set()
     rows: list[SuiteRow] = []
     training: dict[PoolEntry | None, list[SuiteRow]] = {}
     pays = False
     for entry in _entries(settings, table):
         inputs = inputs_by_pool[entry.pool]
         for planner in _expanded(inputs, entry):
-            if planner.checkpoint is not None and planner.checkpoint in misfits:
-                continue  # The same policy at another level is refused once.
             seeded = [planner.with_seed(seed) for seed in list(answers)[: planner.seeds]]
             different = [each for index, each in enumerate(seeded) if each not in seeded[:index]]
             own_problems = [
@@ -123,10 +120,9 @@ async def _checked(
             ]
             if own_problems:
                 problems += own_problems
-                misfits.add(planner.checkpoint)
                 continue
             controls = _controls(inputs, planner)
-            pays |= _pays(inputs, planner)
+            pays |= has_paid_workers(inputs.pool) or pays_for_plans(inputs.led_by(planner), inputs.pool)
             if _chooses(planner, controls) and entry.pool not in training:
                 training_inputs = inputs.for_training(settings.training)
                 training[entry.pool] = list(_training(training_inputs, settings, entry.pool))
@@ -163,13 +159,12 @@ async def _checked(
     )
 
 
-def _expanded(inputs: ComparisonInputs, entry: PlannerEntry) -> Iterator[PlannerEntry]:
+def _expanded(inputs: ComparisonInputs, entry: PlannerEntry) -> list[PlannerEntry]:
     """The planner. For `single:*`, a planner for each worker alone."""
     if entry.planner != EACH_WORKER:
-        yield entry
-        return
-    for name in inputs.pool.answering:
-        yield entry.model_copy(update={"planner": f"single:{name}", "label": f"{name} alone"})
+        return [entry]
+    alone = ({"planner": f"single:{name}", "label": f"{name} alone"} for name in inputs.pool.answering)
+    return [entry.model_copy(update=each) for each in alone]
 
 
 def _rows(
@@ -184,36 +179,21 @@ def _rows(
     Args:
         answers: for each seed, how many answers a complete file has.
     """
-    answers = dict(list(answers.items())[: entry.seeds])
-    seeded = {seed: entry.with_seed(seed) for seed in answers}
-    files_read = {seed: _fingerprints(inputs, planner) for seed, planner in seeded.items()}
-    for control in (None, *controls):
-        files = (
-            SeedAnswersFile(
-                key=inputs.table.key(settings, seeded[seed], control, seed, files_read[seed]),
-                seed=seed,
-                answers=count,
-            )
-            for seed, count in answers.items()
-        )
-        yield SuiteRow(entry=entry, control=control, files=tuple(files))
+    files: dict[str | None, list[SeedAnswersFile]] = {control: [] for control in (None, *controls)}
+    for seed, count in list(answers.items())[: entry.seeds]:
+        planner = entry.with_seed(seed)
+        led = [inputs.led_by(each) for each in (planner, untrained_of(planner)) if each is not None]
+        read = fingerprints(inputs.table.tasks.name, inputs.table.pool.name, inputs.pool, led)
+        for control, by_seed in files.items():
+            key = inputs.table.key(settings, planner, control, seed, read)
+            by_seed.append(SeedAnswersFile(key=key, seed=seed, answers=count))
+    for control, by_seed in files.items():
+        yield SuiteRow(entry=entry, control=control, files=tuple(by_seed))
 
 
-def _fingerprints(inputs: ComparisonInputs, entry: PlannerEntry) -> list[object]:
-    """The fingerprints of all files on which a planner's answers depend."""
-    before = untrained_of(entry)
-    planners = [inputs.led_by(planner) for planner in (entry, before) if planner is not None]
-    return fingerprints(inputs.table.tasks.name, inputs.table.pool.name, inputs.pool, planners)
-
-
-def _pays(inputs: ComparisonInputs, entry: PlannerEntry) -> bool:
-    """Whether answers or plans of this planner cost money."""
-    return has_paid_workers(inputs.pool) or pays_for_plans(inputs.led_by(entry), inputs.pool)
-
-
-def _control_problem(inputs: ComparisonInputs, control: PlanControl, entry: PlannerEntry) -> str | None:
+def _control_problem(inputs: ComparisonInputs, name: str, entry: PlannerEntry) -> str | None:
     """Why a planner cannot have a control here, in a sentence. None if it can."""
-    named = f"The control {control.name} of {entry.row}"
+    control, named = PLAN_CONTROLS[name], f"The control {name} of {entry.row}"
     if inputs.drawn is not None and control.needs & {"best worker", "plans"}:
         return f"{named} needs the same workers for every question, and here they are drawn; leave it out."
     if replays_bare_questions(inputs.pool) and not control.on_recordings:
@@ -240,7 +220,7 @@ def _controls(inputs: ComparisonInputs, entry: PlannerEntry) -> list[str]:
     """The names of a planner's controls. "all" means all controls that can run here."""
     if entry.controls != "all":
         return list(entry.controls)
-    return [c.name for c in PLAN_CONTROLS.values() if _control_problem(inputs, c, entry) is None]
+    return [name for name in PLAN_CONTROLS if _control_problem(inputs, name, entry) is None]
 
 
 def _training(
@@ -262,7 +242,7 @@ async def _problems(inputs: ComparisonInputs, entry: PlannerEntry, settings: Sui
     except UsageError as error:
         reason = f"{entry.row} on {inputs.table.label}: {error}"
     asked = () if entry.controls == "all" else entry.controls
-    refused = (_control_problem(inputs, PLAN_CONTROLS[name], entry) for name in asked)
+    refused = (_control_problem(inputs, name, entry) for name in asked)
     return [problem for problem in (reason, *refused) if problem is not None]
 
 

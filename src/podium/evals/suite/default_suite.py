@@ -13,6 +13,7 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.errors import UsageError
 from podium.evals.plan_selection import PLANNER_SELECTIONS
 from podium.evals.suite.manifest import TRAINING
+from podium.evals.suite.plan_controls import CHOSEN_CONTROLS
 from podium.evals.suite.suite_settings import EACH_WORKER, PlannerEntry, PoolEntry, SuiteSettings, TasksEntry
 from podium.planners import known_baselines
 from podium.tasks.open import splits_of
@@ -50,13 +51,13 @@ def default_suite(
         raise UsageError("No questions are named; give a task set, a table or a recording with --tasks.")
     training = _training(team, recorded=recorded)
     # Over recorded workers, there is a Conductor only if somebody named it.
-    leads = not recorded or not team.plan.uses_conductor or _is_named(team)
+    named = team.conductor.names_conductor or team.plan.conducting_worker is not None
+    leads = not recorded or not team.plan.uses_conductor or named
     if not leads and team.plan.cost_sensitivity is not None:
         raise UsageError(
             "plan.cost_sensitivity is for a Conductor; on a recording name one with --conductor."
         )
-    controls = _controls(team, training, untrained)
-    first = _leading(team, controls, untrained, all_levels=recorded) if leads else ()
+    first = _leading(team, training, untrained, all_levels=recorded) if leads else ()
     choices = PLANNER_SELECTIONS if recorded and training else {}
     chosen = (
         PlannerEntry(planner=planner, label=choice.label)
@@ -100,40 +101,28 @@ def _training(team: TeamSettings, *, recorded: bool) -> int:
     return table.tuning
 
 
-def _controls(team: TeamSettings, training: int, untrained: str | None) -> tuple[str, ...]:
-    if team.plan.quarantine_failing:  # This planner learns from outcomes, so its row has no controls.
-        return ()
-    at_equal_cost = ("self-consistency", "best-vote") if training else ()
-    return ("untrained", *at_equal_cost) if untrained is not None else at_equal_cost
-
-
-def _is_named(team: TeamSettings) -> bool:
-    return team.conductor.names_conductor or team.plan.conducting_worker is not None
-
-
 def _leading(
-    team: TeamSettings, controls: tuple[str, ...], untrained: str | None, *, all_levels: bool
+    team: TeamSettings, training: int, untrained: str | None, *, all_levels: bool
 ) -> Iterator[PlannerEntry]:
-    """The team's planner. With `all_levels`, at each level of cost sensitivity that it knows, if no level is named."""
+    """The team's planner. With `all_levels`, at each level of cost sensitivity that it knows, if no level is named. The
+    first has controls, unless it learns from outcomes."""
     plan, source = team.plan, team.conductor.checkpoint
     levels: Iterable[float | None] = [plan.cost_sensitivity]
     if all_levels and plan.cost_sensitivity is None and source is not None:
         levels = range(Checkpoint.read(source).prompt.levels) or levels
+    controls = ("untrained",) * (untrained is not None) + CHOSEN_CONTROLS * bool(training)
     for index, level in enumerate(levels):
+        label = "Conductor" if level is None else f"Conductor, cost sensitivity {level:g}"
         yield PlannerEntry(
             planner=plan.planner,
             cost_sensitivity=level,
             quarantine_failing=plan.quarantine_failing,
             conductor=team.conductor if team.conductor.model_fields_set and plan.uses_conductor else None,
             rounds=team.budget.given_rounds,
-            label=_label("Conductor", level) if plan.planner == "conductor" else plan.planner,
-            controls=() if index else controls,
+            label=label if plan.planner == "conductor" else plan.planner,
+            controls=() if index or plan.quarantine_failing else controls,
             untrained=None if index else untrained,
         )
-
-
-def _label(label: str, level: float | None) -> str:
-    return label if level is None else f"{label}, cost sensitivity {level:g}"
 
 
 def _registered(models: Sequence[str], *, recorded: bool) -> Iterator[PlannerEntry]:

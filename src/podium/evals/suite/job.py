@@ -21,7 +21,7 @@ from podium.evals.evaluation import (
 )
 from podium.evals.suite.comparison_inputs import ComparisonInputs, untrained_of
 from podium.evals.suite.manifest import SuiteJob
-from podium.evals.suite.plan_controls import PLAN_CONTROLS, ControlContext
+from podium.evals.suite.plan_controls import PLAN_CONTROLS, ControlContext, controlled
 from podium.evals.suite.training_answers import SharedByJobs, TrainingAnswers
 from podium.planner import BatchPlanner, Planner, PlannerWrapper, PlanRequest
 from podium.rollout import Rollout
@@ -78,7 +78,7 @@ async def run_jobs(jobs: Sequence[SuiteJob], shared: SharedByJobs) -> None:
         if len(runs) == 1:
             await runs[0].run()
         else:
-            evaluations = [run.evaluation_job(run.job.keys[""], run.planner) for run in runs]
+            evaluations = [run.evaluation_job("", run.planner) for run in runs]
             await evaluate_in_turns(evaluations, concurrency=jobs[0].settings.concurrency)
 
 
@@ -95,10 +95,10 @@ async def _open_run(job: SuiteJob, inputs: ComparisonInputs, shared: SharedByJob
     async with inputs.open_team(
         job.entry, job.settings, seed=job.seed, learned=learned, dispatcher=shared.dispatcher
     ) as team:
-        tasks = {task.id: task for task in inputs.tasks(job.seed)}
+        tasks = list(inputs.tasks(job.seed))
         planner = team.planner
         if isinstance(planner, BatchPlanner):
-            planner.prefetch([task.question.text for task in tasks.values()])
+            planner.prefetch([task.question.text for task in tasks])
         wrapped = CachingPlanner(planner) if len(job.keys) > 1 else planner
         yield _JobRun(job, inputs, shared, team, tasks, wrapped, training)
 
@@ -111,54 +111,50 @@ class _JobRun:
     inputs: ComparisonInputs
     shared: SharedByJobs
     team: Team
-    tasks: Mapping[str, Task]
+    tasks: Sequence[Task]
     planner: Planner
     """The team's planner, which plans once for equal requests."""
     training: TrainingAnswers | None
 
     async def run(self) -> None:
         """The planner, then its controls."""
-        own, *controls = self.job.keys
         if self.job.entry.best_of > 1:
             assert isinstance(self.planner, Conductor)
-            await self.evaluate_best(self.job.keys[own], self.planner.at_temperature(1.0))
+            await self.evaluate_best(self.planner.at_temperature(1.0))
             return
-        evaluation = await self.evaluate(self.job.keys[own], self.planner)
-        for name in controls:
-            await self.evaluate_control(name, evaluation.cost_usd)
+        evaluation = await self._evaluate(self.evaluation_job("", self.planner))
+        for control in filter(None, self.job.keys):
+            await self.evaluate_control(control, evaluation.cost_usd)
 
     async def evaluate_control(self, name: str, cost_usd: float) -> None:
         """Evaluate a control of the planner. `cost_usd` is the planner's cost of a question."""
-        control, training, vote = PLAN_CONTROLS[name], self.training, None
+        needs, training, replacement = PLAN_CONTROLS[name].needs, self.training, None
         best, samples = ("", 1) if training is None else training.best_within(cost_usd)
-        if "vote" in control.needs:
-            assert training is not None
-            vote = await training.vote_within(cost_usd)
-        context = ControlContext(
-            self.inputs.pool.profiles,
-            tools=frozenset(self.inputs.pool.tools),
-            seed=str(self.job.seed),
-            best_worker=best,
-            plans=await self._plans() if "plans" in control.needs else (),
-            samples=samples,
-            vote=vote,
-        )
-        before = untrained_of(self.job.entry) if "untrained" in control.needs else None
-        if before is None:
-            await self.evaluate(self.job.keys[name], control.wrap(self.planner, context))
-            return
-        async with self.inputs.open_team(
-            before, self.job.settings, seed=self.job.seed, dispatcher=self.team.runner.dispatcher
-        ) as other:
-            context = replace(context, untrained=other.planner)
-            await self.evaluate(self.job.keys[name], control.wrap(self.planner, context))
+        async with AsyncExitStack() as opened:
+            if "vote" in needs:
+                assert training is not None
+                replacement = await training.vote_within(cost_usd)
+            elif "untrained" in needs and (before := untrained_of(self.job.entry)) is not None:
+                other = self.inputs.open_team(
+                    before, self.job.settings, seed=self.job.seed, dispatcher=self.team.runner.dispatcher
+                )
+                replacement = (await opened.enter_async_context(other)).planner
+            context = ControlContext(
+                self.inputs.pool.profiles,
+                tools=frozenset(self.inputs.pool.tools),
+                seed=str(self.job.seed),
+                best_worker=best,
+                plans=await self._plans() if "plans" in needs else (),
+                samples=samples,
+                replacement=replacement,
+            )
+            await self._evaluate(self.evaluation_job(name, controlled(name, self.planner, context)))
 
     async def _plans(self) -> list[Workflow]:
         """The planner's first plans for training questions."""
         plans, failed = [], ""
         # With fewer rounds a planner may plan otherwise.
-        budget = Budget(rounds=self._rounds_of(self.planner))
-        runner = replace(self.team.runner, planner=self.planner, budget=budget)
+        runner = replace(self._runner(self.planner), budget=Budget(rounds=self._rounds_of(self.planner)))
         for task in self.inputs.for_training(_PLANS).tasks(0):
             try:
                 plan = await runner.write_plan(task.question, seed=f"most-frequent/{task.id}")
@@ -176,22 +172,14 @@ class _JobRun:
             )
         return plans
 
-    async def evaluate(self, key: str, planner: Planner) -> Evaluation:
-        """Add all missing answers to a file."""
-        return await self._evaluate_job(self.evaluation_job(key, planner))
-
-    async def _evaluate_job(self, evaluation: EvaluationJob) -> Evaluation:
+    async def _evaluate(self, evaluation: EvaluationJob) -> Evaluation:
         (evaluated,) = await evaluate_together([evaluation], concurrency=self.job.settings.concurrency)
         return evaluated
 
-    async def evaluate_best(self, key: str, planner: Planner) -> None:
+    async def evaluate_best(self, planner: Planner) -> None:
         """Add the best of many rollouts for each question. They are made again if the best one has no verdict."""
-        kept, repeats, plans = (
-            self.shared.results.answers(key),
-            self.job.settings.repeats,
-            self.job.entry.best_of,
-        )
-        for task in self.tasks.values():
+        kept, repeats, plans = self._kept(""), self.job.settings.repeats, self.job.entry.best_of
+        for task in self.tasks:
             before = [kept.get((task.id, repeat)) for repeat in range(repeats)]
             lacking = [
                 repeat
@@ -200,11 +188,10 @@ class _JobRun:
             ]
             if not lacking:
                 continue
-            sampled = await self._evaluate_job(
-                EvaluationJob(
-                    self._runner(planner), [task], self._pool_of, repeats * plans, str(self.job.seed)
-                )
+            samples = EvaluationJob(
+                self._runner(planner), [task], self._pool_of, repeats * plans, str(self.job.seed)
             )
+            sampled = await self._evaluate(samples)
             for repeat in lacking:
                 tried = sampled.rollouts[repeat * plans : (repeat + 1) * plans]
                 earlier = before[repeat]
@@ -213,7 +200,29 @@ class _JobRun:
                 if earlier is not None and best.grade.failure is not None:
                     continue
                 grade = replace(best.grade, cost_usd=sum(rollout.grade.cost_usd for rollout in graded))
-                self._add(key, best.model_copy(update={"repeat": repeat, "grade": grade}))
+                self._add("", best.model_copy(update={"repeat": repeat, "grade": grade}))
+
+    def evaluation_job(self, control: str, planner: Planner) -> EvaluationJob:
+        """The evaluation that adds all missing answers of a control, or of the planner itself, whose name is empty."""
+        return EvaluationJob(
+            self._runner(planner),
+            self.tasks,
+            pool_for=self._pool_of if control else self._own_pool_of,
+            repeats=self.job.settings.repeats,
+            seed=str(self.job.seed),
+            kept=self._kept(control),
+            on_rollout=partial(self._add, control),
+        )
+
+    def _runner(self, planner: Planner) -> Runner:
+        budget = self.job.settings.budget.model_copy(update={"rounds": self._rounds_of(planner)})
+        return replace(self.team.runner, planner=planner, budget=budget)
+
+    def _rounds_of(self, planner: Planner) -> int:
+        """The most plans of a planner for a question."""
+        return self.job.entry.rounds or max(
+            self.job.settings.budget.rounds, planner.rounds, self.team.opened_planner.plan_limits.rounds
+        )
 
     def _pool_of(self, task: Task) -> Pool:
         return self.inputs.pool_of(task, self._indices[task.id])
@@ -225,31 +234,11 @@ class _JobRun:
 
     @cached_property
     def _indices(self) -> Mapping[str, int]:
-        return {task_id: index for index, task_id in enumerate(self.tasks)}
+        return {task.id: index for index, task in enumerate(self.tasks)}
 
-    def _add(self, key: str, rollout: Rollout) -> None:
-        control = next(name for name, its in self.job.keys.items() if its == key)
+    def _kept(self, control: str) -> Mapping[tuple[str, int], Rollout]:
+        return self.shared.results.answers(self.job.keys[control])
+
+    def _add(self, control: str, rollout: Rollout) -> None:
         label = f"{self.job.entry.row}: {control}" if control else self.job.entry.row
-        self.shared.results.add(key, label, rollout)
-
-    def _rounds_of(self, planner: Planner) -> int:
-        """The most plans of a planner for a question."""
-        return self.job.entry.rounds or max(
-            self.job.settings.budget.rounds, planner.rounds, self.team.opened_planner.plan_limits.rounds
-        )
-
-    def evaluation_job(self, key: str, planner: Planner) -> EvaluationJob:
-        """The evaluation that adds all missing answers of a planner to a file."""
-        return EvaluationJob(
-            self._runner(planner),
-            list(self.tasks.values()),
-            pool_for=self._own_pool_of if key == self.job.keys[""] else self._pool_of,
-            repeats=self.job.settings.repeats,
-            seed=str(self.job.seed),
-            kept=self.shared.results.answers(key),
-            on_rollout=partial(self._add, key),
-        )
-
-    def _runner(self, planner: Planner) -> Runner:
-        budget = self.job.settings.budget.model_copy(update={"rounds": self._rounds_of(planner)})
-        return replace(self.team.runner, planner=planner, budget=budget)
+        self.shared.results.add(self.job.keys[control], label, rollout)

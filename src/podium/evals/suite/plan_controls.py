@@ -1,17 +1,16 @@
 """Controls: planners that take one thing away from another planner, to show whether its lead needs that thing.
 
-A control wraps a planner. It changes the planner's plans or its requests, or replaces the planner. `PLAN_CONTROLS`
-names all controls. Tools such as the vote keep their steps, subtasks and access lists, because without responses they
-have nothing to work on. Only `steps-shuffled` moves them.
+A control changes the planner's plans or its requests, or replaces the planner. Tools such as the vote keep their steps,
+subtasks and access lists, because without responses they have nothing to work on. Only `steps-shuffled` moves them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Literal
+from typing import Any, Literal
 
 from podium.config import suggestion
 from podium.errors import ConfigError
@@ -29,6 +28,44 @@ training questions, workers with descriptions, skills or ratings, the best vote 
 before training."""
 MAX_SAMPLES = 15
 """The most answers of a self-consistency vote, however cheap the worker is."""
+_ABILITY = ("description", "skills", "rating")
+"""The fields of a profile that describe a worker's ability."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanControl:
+    """One control."""
+
+    rules_out: str
+    """What explains the planner's accuracy if this control is as accurate."""
+    needs: frozenset[Need] = frozenset()
+    on_recordings: bool = True
+    """Whether a recording of single answers can answer the control's plans, if it can answer the planner's plans."""
+
+
+PLAN_CONTROLS: Mapping[str, PlanControl] = {
+    "workers-permuted": PlanControl("which worker does which step does not matter"),
+    "best-worker": PlanControl("the steps help, and not the choice of workers", frozenset({"best worker"})),
+    "whole-question": PlanControl("the wording of the subtasks does not matter"),
+    "no-access": PlanControl("workers do not need to see each other's responses"),
+    "all-access": PlanControl("the choice of who sees what does not matter", on_recordings=False),
+    "steps-shuffled": PlanControl("the order of the steps does not matter"),
+    "most-frequent-plan": PlanControl("one plan for all questions is enough", frozenset({"plans"})),
+    "random-plans": PlanControl("any valid plan is as good", on_recordings=False),
+    "untrained": PlanControl("training adds nothing", frozenset({"untrained"})),
+    "wrong-ratings": PlanControl(
+        "the planner does not use what it is told of the workers", frozenset({"ability"})
+    ),
+    "self-consistency": PlanControl(
+        "the same dollars are as well spent on votes of the best worker", frozenset({"best worker"})
+    ),
+    "best-vote": PlanControl(
+        "one vote for all questions, of the same dollars, is as good", frozenset({"best worker", "vote"})
+    ),
+}
+"""All controls by name."""
+CHOSEN_CONTROLS = ("self-consistency", "best-vote")
+"""The controls that replace the planner by a vote of equal cost, which is chosen on training questions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,51 +82,36 @@ class ControlContext:
     """The planner's first plans for training questions."""
     samples: int = 1
     """How many answers of the best worker the planner's dollars buy, at most `MAX_SAMPLES`."""
-    vote: Planner | None = None
-    """The most accurate vote on training questions, among the votes that the planner's dollars buy."""
-    untrained: Planner | None = None
+    replacement: Planner | None = None
+    """The planner before training, or the most accurate vote on training questions among the votes that the planner's
+    dollars buy."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlanControl:
-    """One control."""
-
-    name: str
-    rules_out: str
-    """What explains the planner's accuracy if this control is as accurate."""
-    wrap: Callable[[Planner, ControlContext], Planner]
-    needs: frozenset[Need] = frozenset()
-    on_recordings: bool = True
-    """Whether a recording of single answers can answer the control's plans, if it can answer the planner's plans."""
-
-
-@dataclass(frozen=True, slots=True)
-class ControlInput:
-    """The arguments of a function that changes one plan."""
-
-    models: Sequence[int]
-    """The numbers of all workers except tools."""
-    context: ControlContext
-    pool: Sequence[Profile]
-    random: Random
-
-    def change_steps(self, workflow: Workflow, change: Callable[[Step], Step]) -> Workflow:
-        """The workflow with `change` applied to each step, except to steps of tools."""
-        return Workflow(
-            tuple(change(step) if step.worker in self.models else step for step in workflow.steps)
-        )
-
-
-Change = Callable[[Workflow, ControlInput], Workflow]
-"""A function from a planner's workflow to the control's."""
+def controlled(name: str, planner: Planner, context: ControlContext) -> Planner:
+    """The control of this name, of a planner."""
+    match name:
+        case "most-frequent-plan":
+            names = tuple(profile.name for profile in context.pool)
+            return Constant(most_frequent(context.plans), names, f"{planner.name}, {name}")
+        case "random-plans":
+            return RandomPlans(context.seed)
+        case "self-consistency":
+            return SelfConsistency(context.best_worker, context.samples)
+        case "untrained" | "best-vote":
+            assert context.replacement is not None
+            return context.replacement
+    return ControlledPlanner(planner, name, context)
 
 
 @dataclass(frozen=True, slots=True)
 class ControlledPlanner(PlannerWrapper):
-    """A planner whose workflows are changed before they run. Acceptances and unreadable plans stay."""
+    """A planner whose workflows are changed before they run. Acceptances and unreadable plans stay.
+
+    With `wrong-ratings`, the planner instead sees the descriptions, skills and ratings of the workers permuted. Names,
+    prices and the workers themselves stay. All questions get the same permutation.
+    """
 
     control: str
-    change: Change
     context: ControlContext
 
     @property
@@ -98,49 +120,51 @@ class ControlledPlanner(PlannerWrapper):
 
     async def plan(self, request: PlanRequest) -> Plan:
         """The planner's plan with its workflow changed."""
+        seed = self.context.seed
+        models = [k for k, profile in enumerate(request.pool) if profile.name not in self.context.tools]
+        if self.control == "wrong-ratings":
+            other = _exchange(models, Random(f"plan-control/wrong-ratings/{seed}"))
+            permuted = tuple(
+                profile.model_copy(
+                    update={key: getattr(request.pool[other.get(k, k)], key) for key in _ABILITY}
+                )
+                for k, profile in enumerate(request.pool)
+            )
+            return await self.planner.plan(replace(request, pool=permuted))
         plan = await self.planner.plan(request)
         if not isinstance(plan.decision, Workflow):
             return plan
-        request_seed = f"{self.control}/{self.context.seed}/{request.seed}/{len(request.earlier_rounds)}"
+        request_seed = f"{self.control}/{seed}/{request.seed}/{len(request.earlier_rounds)}"
         random = Random(f"plan-control/{request_seed}/{request.question.text[:SEED_PREFIX_CHARS]}")
-        setting = ControlInput(_models(request.pool, self.context), self.context, request.pool, random)
-        workflow = self.change(plan.decision, setting)
+        if self.control == "steps-shuffled":
+            workflow = _shuffled(plan.decision, random)
+        else:
+            changes = self._changes(models, request.pool, random)
+            workflow = Workflow(
+                tuple(
+                    replace(step, **changes[step.worker]) if step.worker in changes else step
+                    for step in plan.decision.steps
+                )
+            )
         return replace(plan, text=render(workflow), decision=workflow)
 
-
-@dataclass(frozen=True, slots=True)
-class PermutedProfilesPlanner(PlannerWrapper):
-    """A planner that sees the descriptions, skills and ratings of the workers permuted.
-
-    Names, prices and the workers themselves stay. All questions get the same permutation.
-    """
-
-    context: ControlContext
-
-    @property
-    def name(self) -> str:
-        return f"{self.planner.name}, wrong-ratings"
-
-    async def plan(self, request: PlanRequest) -> Plan:
-        """The planner's plan for the permuted profiles."""
-        other = _exchange(
-            _models(request.pool, self.context), Random(f"plan-control/wrong-ratings/{self.context.seed}")
-        )
-        permuted = tuple(
-            profile.model_copy(
-                update={key: getattr(request.pool[other.get(k, k)], key) for key in _ABILITY},
-            )
-            for k, profile in enumerate(request.pool)
-        )
-        return await self.planner.plan(replace(request, pool=permuted))
-
-
-_ABILITY = ("description", "skills", "rating")
-"""The fields of a profile that describe a worker's ability."""
-
-
-def _models(pool: Sequence[Profile], context: ControlContext) -> list[int]:
-    return [k for k, profile in enumerate(pool) if profile.name not in context.tools]
+    def _changes(
+        self, models: Sequence[int], pool: Sequence[Profile], random: Random
+    ) -> Mapping[int, dict[str, Any]]:
+        """For each worker that is no tool, the fields of its steps that are changed."""
+        if self.control == "workers-permuted":
+            return {worker: {"worker": other} for worker, other in _exchange(models, random).items()}
+        change: dict[str, Any]
+        match self.control:
+            case "best-worker":
+                change = {"worker": worker_number(self.context.best_worker, pool)}
+            case "whole-question":
+                change = {"subtask": ANSWER_WHOLE_QUESTION}
+            case "no-access":
+                change = {"access": Access()}
+            case _:
+                change = {"access": Access(all=True)}
+        return dict.fromkeys(models, change)
 
 
 def _exchange(numbers: Sequence[int], random: Random) -> dict[int, int]:
@@ -150,32 +174,10 @@ def _exchange(numbers: Sequence[int], random: Random) -> dict[int, int]:
     return dict(zip(circle, [*circle[1:], *circle[:1]], strict=True))
 
 
-def _permute_workers(workflow: Workflow, setting: ControlInput) -> Workflow:
-    other = _exchange(setting.models, setting.random)
-    return setting.change_steps(workflow, lambda step: replace(step, worker=other[step.worker]))
-
-
-def _give_all_to_best(workflow: Workflow, setting: ControlInput) -> Workflow:
-    best = worker_number(setting.context.best_worker, setting.pool)
-    return setting.change_steps(workflow, lambda step: replace(step, worker=best))
-
-
-def _without_subtasks(workflow: Workflow, setting: ControlInput) -> Workflow:
-    return setting.change_steps(workflow, lambda step: replace(step, subtask=ANSWER_WHOLE_QUESTION))
-
-
-def _without_access(workflow: Workflow, setting: ControlInput) -> Workflow:
-    return setting.change_steps(workflow, lambda step: replace(step, access=Access()))
-
-
-def _with_all_access(workflow: Workflow, setting: ControlInput) -> Workflow:
-    return setting.change_steps(workflow, lambda step: replace(step, access=Access(all=True)))
-
-
-def _shuffle_steps(workflow: Workflow, setting: ControlInput) -> Workflow:
+def _shuffled(workflow: Workflow, random: Random) -> Workflow:
     """The steps in a random order. Each step still reads those of its steps that now come before it."""
     order = list(range(len(workflow.steps)))
-    setting.random.shuffle(order)
+    random.shuffle(order)
     new_position = {old: new for new, old in enumerate(order)}
 
     def move(old: int) -> Step:
@@ -196,100 +198,7 @@ def _shape(plan: Workflow) -> tuple[tuple[int, Access], ...]:
     return tuple((step.worker, step.access) for step in plan.steps)
 
 
-def _most_frequent_plan(planner: Planner, context: ControlContext) -> Planner:
-    names = tuple(profile.name for profile in context.pool)
-    return Constant(most_frequent(context.plans), names, f"{planner.name}, most-frequent-plan")
-
-
-def _untrained_planner(planner: Planner, context: ControlContext) -> Planner:
-    assert context.untrained is not None
-    return context.untrained
-
-
-def _best_vote(planner: Planner, context: ControlContext) -> Planner:
-    assert context.vote is not None
-    return context.vote
-
-
-def _change_plans(name: str, change: Change) -> Callable[[Planner, ControlContext], Planner]:
-    return lambda planner, context: ControlledPlanner(planner, name, change, context)
-
-
-_ALL = (
-    PlanControl(
-        "workers-permuted",
-        "which worker does which step does not matter",
-        _change_plans("workers-permuted", _permute_workers),
-    ),
-    PlanControl(
-        "best-worker",
-        "the steps help, and not the choice of workers",
-        _change_plans("best-worker", _give_all_to_best),
-        frozenset({"best worker"}),
-    ),
-    PlanControl(
-        "whole-question",
-        "the wording of the subtasks does not matter",
-        _change_plans("whole-question", _without_subtasks),
-    ),
-    PlanControl(
-        "no-access",
-        "workers do not need to see each other's responses",
-        _change_plans("no-access", _without_access),
-    ),
-    PlanControl(
-        "all-access",
-        "the choice of who sees what does not matter",
-        _change_plans("all-access", _with_all_access),
-        on_recordings=False,
-    ),
-    PlanControl(
-        "steps-shuffled",
-        "the order of the steps does not matter",
-        _change_plans("steps-shuffled", _shuffle_steps),
-    ),
-    PlanControl(
-        "most-frequent-plan",
-        "one plan for all questions is enough",
-        _most_frequent_plan,
-        frozenset({"plans"}),
-    ),
-    PlanControl(
-        "random-plans",
-        "any valid plan is as good",
-        lambda planner, context: RandomPlans(context.seed),
-        on_recordings=False,
-    ),
-    PlanControl("untrained", "training adds nothing", _untrained_planner, frozenset({"untrained"})),
-    PlanControl(
-        "wrong-ratings",
-        "the planner does not use what it is told of the workers",
-        PermutedProfilesPlanner,
-        frozenset({"ability"}),
-    ),
-    PlanControl(
-        "self-consistency",
-        "the same dollars are as well spent on votes of the best worker",
-        lambda planner, context: SelfConsistency(context.best_worker, context.samples),
-        frozenset({"best worker"}),
-    ),
-    PlanControl(
-        "best-vote",
-        "one vote for all questions, of the same dollars, is as good",
-        _best_vote,
-        frozenset({"best worker", "vote"}),
-    ),
-)
-PLAN_CONTROLS: Mapping[str, PlanControl] = {control.name: control for control in _ALL}
-"""All controls by name."""
-
-
-CHOSEN_CONTROLS = ("self-consistency", "best-vote")
-"""The controls that replace the planner by a vote of equal cost, which is chosen on training questions."""
-
-
-def find_control(name: str) -> PlanControl:
-    """The control of this name. Raises `ConfigError` if there is none."""
+def check_control(name: str) -> None:
+    """Raise a `ConfigError` if there is no control of this name."""
     if name not in PLAN_CONTROLS:
         raise ConfigError(f"There is no control {name!r}; {suggestion(name, list(PLAN_CONTROLS))}")
-    return PLAN_CONTROLS[name]

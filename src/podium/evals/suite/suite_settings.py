@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -13,7 +14,7 @@ from pydantic import Field, field_validator, model_validator
 from podium.conductor.settings import ConductorSettings
 from podium.config import Settings
 from podium.errors import ConfigError
-from podium.evals.suite.plan_controls import find_control
+from podium.evals.suite.plan_controls import check_control
 from podium.rollout.random_pools import PoolSampling
 from podium.team.settings import PlannerChoice
 from podium.types import Budget
@@ -99,7 +100,7 @@ class PlannerEntry(PlannerChoice):
     def _known(cls, controls: tuple[str, ...] | Literal["all"]) -> tuple[str, ...] | Literal["all"]:
         for name in () if controls == "all" else controls:
             try:
-                find_control(name)
+                check_control(name)
             except ConfigError as error:
                 raise ValueError(str(error)) from None
         return controls
@@ -151,13 +152,9 @@ class PlannerEntry(PlannerChoice):
         return f", best of {self.best_of} plans (a bound)" if self.best_of > 1 else ""
 
     @model_validator(mode="after")
-    def _can_learn(self) -> Self:
+    def _can_have_controls(self) -> Self:
         if self.quarantine_failing and self.controls:
             raise ValueError("quarantine_failing learns from outcomes, so its row has no controls")
-        return self
-
-    @model_validator(mode="after")
-    def _samples_plans(self) -> Self:
         if self.best_of > 1 and (not self.uses_conductor or self.controls):
             raise ValueError("best_of is for a planner whose plans a model writes, in a row without controls")
         return self
@@ -213,23 +210,21 @@ class SuiteSettings(Settings):
     def _agree(self) -> SuiteSettings:
         if not (self.planner and self.tasks and self.pool):
             raise ValueError("a suite needs a [[planner]], [[tasks]] and a [[pool]] or more")
+        pools, sets = [entry.name for entry in self.pool], [entry.name for entry in self.tasks]
         for entry in self.tasks:
-            labels = [planner.row for planner in self.planner if planner.is_evaluated_on(entry)]
-            for label in labels:
-                if labels.count(label) > 1:
+            labels = Counter(planner.row for planner in self.planner if planner.is_evaluated_on(entry))
+            for label, rows in labels.items():
+                if rows > 1:
                     raise ValueError(f"two planners have the row {label!r}; give one of them a label")
-        pools = [entry.name for entry in self.pool]
-        for entry in self.tasks:
-            for name in entry.pools:
-                if name not in pools:
-                    raise ValueError(f"the tasks {entry.name} name the pool {name!r}, which no [[pool]] has")
-        sets = [entry.name for entry in self.tasks]
+            if unknown := [name for name in entry.pools if name not in pools]:
+                raise ValueError(
+                    f"the tasks {entry.name} name the pool {unknown[0]!r}, which no [[pool]] has"
+                )
         for planner in self.planner:
-            for name in planner.tasks:
-                if name not in sets:
-                    raise ValueError(
-                        f"the planner {planner.row} names the tasks {name!r}, which no [[tasks]] has"
-                    )
+            if unknown := [name for name in planner.tasks if name not in sets]:
+                raise ValueError(
+                    f"the planner {planner.row} names the tasks {unknown[0]!r}, which no [[tasks]] has"
+                )
             own = [entry for entry in self.tasks if planner.is_evaluated_on(entry)]
             if planner.seeds is not None and any(entry.seed is None for entry in own):
                 raise ValueError(

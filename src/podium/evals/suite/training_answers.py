@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from podium.calls import Dispatcher
 from podium.errors import UsageError
 from podium.evals.answering.answer_files import AnswerFiles, answer_matrix
-from podium.evals.plan_selection import COST_TOLERANCE, PLANNER_SELECTIONS, VoterPrices, best_fixed_plan
+from podium.evals.plan_selection import COST_TOLERANCE, PLANNER_SELECTIONS, best_fixed_plan, voter_prices
 from podium.evals.recorded_answers import measurable_workers, read_answers
 from podium.evals.suite.comparison_inputs import ComparisonInputs, OpenTasks
 from podium.evals.suite.manifest import SuiteJob, TableSettings
@@ -47,11 +47,8 @@ class TrainingAnswers:
 
     @classmethod
     def of(cls, inputs: ComparisonInputs, job: SuiteJob, shared: SharedByJobs) -> TrainingAnswers | None:
-        """Read the workers' answers. None if no planner learns on this table.
-
-        Raises:
-            UsageError: no training question has a verdict on each worker's answer.
-        """
+        """Read the workers' answers. None if no planner learns on this table. Raises `UsageError` if no training
+        question has a verdict on each worker's answer."""
         if not job.training:
             return None
         left_out = shared.results.without_verdict(job.training.values())
@@ -69,11 +66,8 @@ class TrainingAnswers:
         return cls(inputs, job, asked, answer_matrix(judged), shared)
 
     async def planner(self) -> Planner | None:
-        """The job's planner, if it makes its choices on training questions.
-
-        Raises:
-            UsageError: there is nothing to choose from.
-        """
+        """The job's planner, if it makes its choices on training questions. Raises `UsageError` if there is nothing to
+        choose from."""
         entry = self.job.entry
         if entry.planner in PLANNER_SELECTIONS:
             planner = PLANNER_SELECTIONS[entry.planner].choose(await self._answers())
@@ -114,8 +108,10 @@ class TrainingAnswers:
         answers, early_stop = await self._answers(), self.job.settings.early_stop
 
         def priced() -> AnswerMatrix:
-            prices = VoterPrices.from_pool(self.inputs.pool, answers.workers, answers.texts)
-            return replace(answers, early_stop=early_stop, price_of=prices.vote_prices)
+            indices = [self.inputs.pool.names.index(worker) for worker in answers.workers]
+            profiles_Q = map(self.inputs.pool.profiles_for, answers.texts)
+            prices = voter_prices([[profiles[index] for index in indices] for profiles in profiles_Q])
+            return replace(answers, early_stop=early_stop, price_of=prices)
 
         return answers.cached(("priced", early_stop), priced)
 
