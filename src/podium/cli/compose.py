@@ -25,7 +25,6 @@ from podium.evals.study.candidates import (
     CandidateChoice,
     CompositionRun,
     QuestionKinds,
-    order_of_tests,
 )
 from podium.files import lock_folder, replace_file
 from podium.workers.base import costly_workers
@@ -101,7 +100,7 @@ def compose(study: CompositionRun, *, dry_run: bool, json: bool) -> int:
 
 
 def _print_tests(pool: Pool, kinds: QuestionKinds) -> None:
-    candidates, tests = len(order_of_tests(pool)), sum(map(len, kinds.tests.values()))
+    candidates, tests = len(pool.answering), sum(map(len, kinds.tests.values()))
     say(
         f"{counted(candidates, 'candidate')}, {counted(len(kinds.tests), 'kind')} of questions, "
         f"{counted(tests, 'test')} each: at most {counted(candidates * tests, 'call')}.",

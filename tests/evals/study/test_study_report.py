@@ -61,11 +61,7 @@ def test_an_open_case_says_how_many_questions_would_decide_it() -> None:
     cheap = next(row for row in study.rows if row.label == "w1 alone")
     page = study_markdown(study)
     assert cheap.verdict == "open"
-    assert f"w1 alone costs 90% less, and may be as good: {100 * cheap.difference.mean:+.1f}" in page
-    wanted = (
-        f"{cheap.more_questions:,} more questions ({120 + cheap.more_questions:,} in all) would decide this"
-    )
-    assert wanted in page
+    assert f"open: about {cheap.more_questions:,} more questions would decide it" in page
 
 
 def test_report_of_too_few_questions_shows_no_detectable_gain() -> None:

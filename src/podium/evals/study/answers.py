@@ -6,6 +6,7 @@ worker has not answered are left out.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
@@ -96,13 +97,11 @@ class StudyAnswers:
             for name, count in counts.items()
             if count < enough
         ]
-        counted: dict[str, dict[str, list[Rollout]]] = {
-            name: {} for name, count in counts.items() if count >= enough
-        }
+        counted = {name: defaultdict[str, list[Rollout]](list) for name in counts if counts[name] >= enough}
         for name, by_task in counted.items():
             for (task, _), answer in by_worker[name].items():
                 if by_others or answer.grade.failure is None:
-                    by_task.setdefault(task, []).append(answer)
+                    by_task[task].append(answer)
         tasks = tuple(
             task for task in table.questions if all(task.id in by_task for by_task in counted.values())
         )

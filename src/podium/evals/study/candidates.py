@@ -18,14 +18,13 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from pathlib import Path
-from typing import ClassVar
 
 from podium.calls import Dispatcher
 from podium.errors import BudgetError, UsageError
 from podium.evals.answering.progress import failure_of
 from podium.evals.answering.question_table import QuestionTable, open_run_dispatcher
-from podium.evals.json_file import JsonFile
 from podium.evals.rating import find_clusters
 from podium.evals.study.judging import PoolJudge
 from podium.evals.study.questions import StudyQuestions
@@ -116,12 +115,6 @@ class Candidate(FrozenModel):
         return self.unjudged_usd + sum(tally.cost_usd for tally in self.tallies.values())
 
 
-def order_of_tests(pool: Pool) -> tuple[int, ...]:
-    """The numbers of the pool's workers without its tools, by the sum of the prices of input and output."""
-    prices = {i: worker.profile.price for i, worker in enumerate(pool) if not worker.is_tool}
-    return tuple(sorted(prices, key=lambda i: (prices[i].input + prices[i].output, i)))
-
-
 async def ask_candidates(
     table: QuestionTable,
     kinds: QuestionKinds,
@@ -129,7 +122,8 @@ async def ask_candidates(
     *,
     on_tested: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[Candidate, ...]:
-    """Test all workers of the table except tools. Returns the results, the cheapest candidate first.
+    """Test all workers of the table except tools. Returns the results, the cheapest candidate first, by the sum of its
+    prices of input and output.
 
     After the budget has refused a call, kept answers still count, but no other call is made.
 
@@ -138,50 +132,46 @@ async def ask_candidates(
             once. Each is asked one question after another.
         on_tested: called with (candidates done, all candidates) after each candidate.
     """
-    order = order_of_tests(table.pool)
-    waiting = iter(order)
-    candidates: dict[int, Candidate] = {}
+    prices = {name: table.pool.named(name).profile.price for name in table.pool.answering}
+    order = sorted(prices, key=lambda name: prices[name].input + prices[name].output)
+    places, done = asyncio.Semaphore(table.concurrency), count(1)
 
-    async def work() -> None:
-        for number in waiting:
-            candidates[number] = await _test(table.pool.names[number], table, kinds, dispatcher)
-            on_tested(len(candidates), len(order))
+    async def test(name: str) -> Candidate:
+        async with places:
+            candidate = await _test(name, table, kinds, dispatcher)
+        on_tested(next(done), len(order))
+        return candidate
 
     async with asyncio.TaskGroup() as group:
-        for _ in range(min(table.concurrency, len(order))):
-            group.create_task(work())
-    return tuple(candidates[number] for number in order)
+        tests = [group.create_task(test(name)) for name in order]
+    return tuple(test.result() for test in tests)
 
 
 async def _test(name: str, table: QuestionTable, kinds: QuestionKinds, dispatcher: Dispatcher) -> Candidate:
     graded = {task.id: task for task in table.questions}
     alone = table.alone(name)
     tallies: dict[str, Tally] = {}
-    unjudged_usd = 0.0
-
-    def incomplete(reason: str) -> Candidate:
-        return Candidate(
-            worker=name, tallies=tallies, unjudged_usd=unjudged_usd, complete=False, reason=reason
-        )
-
-    for kind, tests in kinds.tests.items():
-        for test in tests:
-            one_test = table.with_questions([graded[test.id]])
-            try:
-                await one_test.answer([alone], dispatcher)
-            except BudgetError:
-                return incomplete(OUT_OF_BUDGET)
-            answer = one_test.kept_answers(alone.key)[test.id, 0]
-            if answer.trace.answer is None:
-                failure = failure_of(answer.trace).removeprefix(f"{name}: ")
-                return incomplete(f"broken: {failure}")
-            cost_usd = answer.trace.uncached_usd
-            if answer.grade.failure is not None:
-                unjudged_usd += cost_usd
-                continue
-            tally = Tally(right=float(answer.grade.correct), questions=1, cost_usd=cost_usd)
-            tallies[kind] = tallies[kind] + tally if kind in tallies else tally
-    return Candidate(worker=name, tallies=tallies, unjudged_usd=unjudged_usd)
+    unjudged_usd, reason = 0.0, ""
+    for kind, test in ((kind, test) for kind, tests in kinds.tests.items() for test in tests):
+        one_test = table.with_questions([graded[test.id]])
+        try:
+            await one_test.answer([alone], dispatcher)
+        except BudgetError:
+            reason = OUT_OF_BUDGET
+            break
+        answer = one_test.kept_answers(alone.key)[test.id, 0]
+        if answer.trace.answer is None:
+            reason = f"broken: {failure_of(answer.trace).removeprefix(f'{name}: ')}"
+            break
+        cost_usd = answer.trace.uncached_usd
+        if answer.grade.failure is not None:
+            unjudged_usd += cost_usd
+            continue
+        tally = Tally(right=float(answer.grade.correct), questions=1, cost_usd=cost_usd)
+        tallies[kind] = tallies[kind] + tally if kind in tallies else tally
+    return Candidate(
+        worker=name, tallies=tallies, unjudged_usd=unjudged_usd, complete=not reason, reason=reason
+    )
 
 
 def value_threshold(share: float, lowest: float, highest: float) -> float:
@@ -229,10 +219,8 @@ def choose(
     return tuple(choices)
 
 
-class CandidateChoice(JsonFile):
+class CandidateChoice(FrozenModel):
     """The results of all candidates, and the choice among them."""
-
-    description: ClassVar[str] = "a choice among candidates"
 
     kinds: dict[str, int]
     """The number of tests of each kind. If all questions are of one kind, its name is empty."""
@@ -301,11 +289,8 @@ class CompositionRun:
         return self.team.budget.run_usd or 0.0
 
     def check(self) -> None:
-        """Check the team, the questions and the settings before anything is paid.
-
-        Raises:
-            UsageError: a team cannot be composed from them.
-        """
+        """Check the team, the questions and the settings before anything is paid. Raises `UsageError` if a team cannot
+        be composed from them."""
         budget_usd, judge, file = self.team.budget.run_usd, self.settings.judge, self.file
         if budget_usd is None:
             raise UsageError(

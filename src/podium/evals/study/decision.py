@@ -290,15 +290,15 @@ def _row(
     *,
     saves: bool = False,
 ) -> StudyRow:
-    known = ~np.isnan(method.score_Q)
+    scores = method.score_Q[~np.isnan(method.score_Q)]
     return StudyRow(
         label=method.name,
         choice=method.choice,
         planner=None if method.chosen is None else method.chosen.planner.name,
         is_team=method.is_team,
-        questions=int(known.sum()),
-        accuracy=accuracy_interval(method.score_Q[known].tolist(), rollouts=int(known.sum())),
-        cost_usd=float(method.cost_Q[known].mean()),
+        questions=len(scores),
+        accuracy=accuracy_interval(scores.tolist(), rollouts=len(scores)),
+        cost_usd=float(method.cost_Q[~np.isnan(method.score_Q)].mean()),
         difference=difference,
         verdict=verdict,
         more_questions=needed,

@@ -83,22 +83,28 @@ def estimate_study(
     conductor_price = _conductor_price(team, pool)
     no_conductor = _no_conductor(team, pool, questions, settings)
     sample, numbers = questions.tasks[:_SAMPLED], [pool.names.index(name) for name in pool.answering]
-    answering = Workload.of([_one_worker(pool, number, task) for task in sample for number in numbers], pool)
+
+    def workload(workers: Sequence[int]) -> Workload:
+        """Each of these workers answers each question of the sample."""
+        answers = [estimate_answer(pool, worker, task.question) for task in sample for worker in workers]
+        return Workload.of([answer.steps for answer in answers], pool)
+
+    answering = workload(numbers)
     twice = REPEATED if repeats == 1 and most_samples(pool) > 1 else 0.0
     answers = (repeats + twice) * len(numbers)
     question_usd = answering.cost_usd.times(answers)
     if judge is not None:
-        judging = Workload.of([_one_worker(pool, pool.names.index(judge), task) for task in sample], pool)
+        judging = workload([pool.names.index(judge)])
         question_usd = Range.sum((question_usd, judging.cost_usd.times(answers)))
     plans = [_assumed_plan(pool, numbers, first, task) for task in sample for first in range(len(numbers))]
     conducting = Workload.of(plans, pool)
     plan_usd = conductor_price.cost(Usage(input_tokens=_PLAN_TOKENS[0], output_tokens=_PLAN_TOKENS[1]))
     conducted_usd = _CONDUCTORS * (plan_usd + conducting.cost_usd.likely)
-    count, reason = 0, no_conductor
-    if not no_conductor:
-        count, reason = _conductor_questions(
-            len(questions.tasks), conducted_usd, budget_usd, question_usd.likely
-        )
+    count, reason = (
+        (0, no_conductor)
+        if no_conductor
+        else _conductor_questions(len(questions.tasks), conducted_usd, budget_usd, question_usd.likely)
+    )
     left_usd = None if budget_usd is None else budget_usd - count * conducted_usd
     reached = len(questions.tasks)
     if left_usd is not None and question_usd.likely > 0:
@@ -111,7 +117,7 @@ def estimate_study(
     plans_paid = (
         not no_conductor
         and not conductor_price.is_declared_free
-        and pays_for_plans(_with_conductor(team), pool)
+        and pays_for_plans(team.with_planner(PlannerChoice()), pool)
     )
     return StudyEstimate(
         questions=len(questions.tasks),
@@ -164,11 +170,6 @@ def _conductor_price(team: TeamSettings, pool: Pool) -> Price:
     return Price() if worker is None else worker.profile.price
 
 
-def _with_conductor(team: TeamSettings) -> TeamSettings:
-    """The team with its Conductor as planner, whatever planner the team names."""
-    return team.with_planner(PlannerChoice())
-
-
 def _no_conductor(team: TeamSettings, pool: Pool, questions: StudyQuestions, settings: StudySettings) -> str:
     """Why no Conductor is measured, in a sentence. Empty if one is measured."""
     if questions.judged_by == "agreement" and settings.judge is None:
@@ -179,15 +180,10 @@ def _no_conductor(team: TeamSettings, pool: Pool, questions: StudyQuestions, set
             "plan writes."
         )
     try:
-        open_planner(_with_conductor(team), pool, seed="study")
+        open_planner(team.with_planner(PlannerChoice()), pool, seed="study")
     except UsageError as error:
         return f"The Conductor is left out: {error}"
     return ""
-
-
-def _one_worker(pool: Pool, worker: int, task: Task) -> tuple[StepEstimate, ...]:
-    """One worker that answers the question."""
-    return estimate_answer(pool, worker, task.question).steps
 
 
 def _assumed_plan(pool: Pool, workers: Sequence[int], first: int, task: Task) -> tuple[StepEstimate, ...]:

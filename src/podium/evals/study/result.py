@@ -46,9 +46,9 @@ class Bounds(FrozenModel):
     def of(cls, answers: AnswerMatrix) -> Bounds:
         """The bounds of the workers of these answers."""
         any_Q = answers.alone_QWR[:, :, 0].max(axis=1)
+        overall = cls(any_right=_share(any_Q), none_right=float(1 - any_Q.mean()))
         own_QW = answers.own_samples_QW
         least_Q = np.full(len(any_Q), answers.samples) if own_QW is None else own_QW.min(axis=1)
-        overall = cls(any_right=_share(any_Q), none_right=float(1 - any_Q.mean()))
         twice = np.flatnonzero(least_Q >= 2)
         if len(twice) < 2:
             return overall
@@ -57,13 +57,13 @@ class Bounds(FrozenModel):
         # If no worker was right, an oracle has no reason to leave the best worker.
         lucky_Q = [np.flatnonzero(row) if row.any() else np.array([best]) for row in first_QW]
         again_Q = np.array([second[lucky].mean() for lucky, second in zip(lucky_Q, second_QW, strict=True)])
-        return cls(
-            any_right=overall.any_right,
-            none_right=overall.none_right,
-            repeated=len(twice),
-            any_right_of_repeated=float(first_QW.max(axis=1).mean()),
-            again=_share(again_Q),
-            best_of_repeated=float(repeated[:, best, :2].mean()),
+        return overall.model_copy(
+            update={
+                "repeated": len(twice),
+                "any_right_of_repeated": float(first_QW.max(axis=1).mean()),
+                "again": _share(again_Q),
+                "best_of_repeated": float(repeated[:, best, :2].mean()),
+            }
         )
 
 

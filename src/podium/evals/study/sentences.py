@@ -92,8 +92,6 @@ def summary(study: Study) -> Iterator[str]:
                 f"With {study.questions:,} questions, this study is likely (80 %) to find a gain of the best team if "
                 f"it is {_points(study.detectable)} or more. It cannot exclude a smaller gain."
             )
-    if best is single:
-        yield from _perhaps_cheaper(study)
     opened = [row for row in study.rows if row.verdict == "open" and row.is_team and row.more_questions]
     if opened:
         least = min(opened, key=lambda row: row.more_questions)
@@ -102,18 +100,6 @@ def summary(study: Study) -> Iterator[str]:
             f"{len(opened)} method{'s are' if len(opened) > 1 else ' is'} still open. About {_more(least)} would "
             f"decide the first of them ({least.label}), if its true difference is the measured "
             f"{points(least.difference.mean)} points."
-        )
-
-
-def _perhaps_cheaper(study: Study) -> Iterator[str]:
-    """The most accurate cheaper worker that may be as good as the best single one."""
-    price = study.reference.cost_usd
-    rows = [r for r in study.rows if r.verdict == "open" and not r.is_team and r.cost_usd < price]
-    row = max(rows, key=lambda row: row.accuracy.mean, default=None)
-    if row is not None and row.difference is not None and row.more_questions:
-        yield (
-            f"{_worker(row)} alone costs {_saving(study, row)} less, and may be as good: {_difference(row.difference)} "
-            f"beside {_worker(study.reference)}. About {_more(row)} would decide this."
         )
 
 
