@@ -20,10 +20,11 @@ from podium.recordings.recording_model import RecordingHeader
 if TYPE_CHECKING:
     import pyarrow as pa
 
-COLUMNS = (
-    "question_id", "question", "gold", "family", "split", "worker", "sample", "response", "answer", "score",
-    "input_tokens", "output_tokens", "estimated", "seconds", "seen", "shown",
+RESPONSE_COLUMNS = (
+    "worker", "sample", "response", "answer", "score", "input_tokens", "output_tokens", "estimated", "seconds",
 )  # fmt: skip
+"""The columns of a `RecordedResponse`, in the order of its fields."""
+COLUMNS = ("question_id", "question", "gold", "family", "split", *RESPONSE_COLUMNS, "seen", "shown")
 """The columns of the parquet file, which has one row for each response. Rows of one question follow each other. The
 last two are the key and the document of the `ShownContext`; both are null in the rows of bare questions."""
 

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 from pydantic import ValidationError
 
 from podium.errors import ConfigError
-from podium.recordings.files import COLUMNS, header_path, require_pyarrow, schema
+from podium.recordings.files import COLUMNS, RESPONSE_COLUMNS, header_path, require_pyarrow, schema
 from podium.recordings.recording_model import (
     RecordedQuestion,
     RecordedResponse,
@@ -47,9 +47,7 @@ class Recording:
         """Read the recording at `path`, and its header from the `.json` file of the same name.
 
         If the same unchanged recording is already open, the open one is returned, because its texts take much memory.
-
-        Raises:
-            ConfigError: a file is missing or something else, or pyarrow is not installed.
+        Raises `ConfigError` if a file is missing or something else, or pyarrow is not installed.
         """
         require_pyarrow()
         import pyarrow as pa  # noqa: PLC0415 - an optional extra
@@ -113,10 +111,7 @@ class Recording:
         """All questions, in the file's order."""
         columns = ("question_id", "question", "gold", "family", "split")
         first = self._table.select(columns).take([start for start, _ in self._row_ranges]).to_pylist()
-        return tuple(
-            RecordedQuestion(row["question_id"], row["question"], row["gold"], row["family"], row["split"])
-            for row in first
-        )
+        return tuple(RecordedQuestion(*(row[column] for column in columns)) for row in first)
 
     def questions_of(self, split: str) -> Iterator[RecordedQuestion]:
         """The questions of a split, in the file's order."""
@@ -150,19 +145,8 @@ class Recording:
             start, stop = self._row_ranges[number]
             responses: dict[tuple[str, str | None], list[RecordedResponse]] = {}
             for row in self._table.slice(start, stop - start).to_pylist():
-                responses.setdefault((row["worker"], row["seen"]), []).append(
-                    RecordedResponse(
-                        row["worker"],
-                        row["sample"],
-                        row["response"],
-                        row["answer"],
-                        row["score"],
-                        row["input_tokens"],
-                        row["output_tokens"],
-                        row["estimated"],
-                        row["seconds"],
-                    )
-                )
+                response = RecordedResponse(*(row[column] for column in RESPONSE_COLUMNS))
+                responses.setdefault((row["worker"], row["seen"]), []).append(response)
             self._responses[number] = {key: tuple(samples) for key, samples in responses.items()}
         return self._responses[number]
 
@@ -201,11 +185,7 @@ class RecordingLoader:
         self._open: dict[Path, Recording] = {}
 
     def open(self, path: Path) -> Recording:
-        """The recording at `path`.
-
-        Raises:
-            ConfigError: it cannot be read.
-        """
+        """The recording at `path`. Raises `ConfigError` if it cannot be read."""
         full_path = self._folder / path
         if full_path not in self._open:
             self._open[full_path] = Recording.open(full_path)

@@ -64,55 +64,42 @@ def overlaps(texts: Sequence[str], others: Iterable[tuple[str, str]]) -> list[Ov
         texts: the questions.
         others: pairs of a location in the other source and the text there.
     """
-    questions = _Index(texts)
+    indices_of_key: dict[str, set[int]] = defaultdict(set)
+    of_any_ngram: dict[int, list[int]] = defaultdict(list)
+    lengths: set[int] = set()
+    for index, text in enumerate(texts):
+        key = question_key(text)
+        indices_of_key[key].add(index)
+        words = _WORDS.findall(key)
+        length = min(NGRAM_WORDS, len(words))
+        if length >= MIN_WORDS:
+            lengths.add(length)
+            for ngram in _ngrams(words, length):
+                of_any_ngram[ngram].append(index)
+    common = max(MAX_QUESTIONS, len(texts) / 20)
+    indices_of_ngram = {ngram: indices for ngram, indices in of_any_ngram.items() if len(indices) <= common}
+    ngram_counts = Counter(index for indices in indices_of_ngram.values() for index in indices)
+
     shared_ngrams: dict[int, set[int]] = defaultdict(set)
     best: dict[int, tuple[bool, int, str]] = {}
     for location, other in others:
-        equal, hits = questions.matches(other)
+        key = question_key(other)
+        words, equal = _WORDS.findall(key), indices_of_key.get(key, set())
+        hits: dict[int, set[int]] = defaultdict(set)
+        for length in lengths:
+            for ngram in _ngrams(words, length):
+                for index in indices_of_ngram.get(ngram, ()):
+                    hits[index].add(ngram)
         for index in equal | hits.keys():
             shared_ngrams[index] |= hits.get(index, set())
             most = (index in equal, len(hits.get(index, ())))
             if index not in best or most > best[index][:2]:
                 best[index] = (*most, location)
     overlaps = [
-        Overlap(index, location, is_equal, len(shared_ngrams[index]) / max(1, questions.ngram_counts[index]))
+        Overlap(index, location, is_equal, len(shared_ngrams[index]) / max(1, ngram_counts[index]))
         for index, (is_equal, _, location) in best.items()
     ]
     return sorted(overlaps, key=lambda overlap: (-overlap.is_equal, -overlap.shared, overlap.index))
-
-
-class _Index:
-    """Questions by their keys and by their n-grams."""
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        self._indices_of_key: dict[str, set[int]] = defaultdict(set)
-        self._indices_of_ngram: dict[int, list[int]] = defaultdict(list)
-        self._lengths: set[int] = set()
-        for index, text in enumerate(texts):
-            key = question_key(text)
-            self._indices_of_key[key].add(index)
-            words = _WORDS.findall(key)
-            length = min(NGRAM_WORDS, len(words))
-            if length >= MIN_WORDS:
-                self._lengths.add(length)
-                for ngram in _ngrams(words, length):
-                    self._indices_of_ngram[ngram].append(index)
-        common = max(MAX_QUESTIONS, len(texts) / 20)
-        self._indices_of_ngram = {
-            ngram: indices for ngram, indices in self._indices_of_ngram.items() if len(indices) <= common
-        }
-        self.ngram_counts = Counter(index for indices in self._indices_of_ngram.values() for index in indices)
-
-    def matches(self, other: str) -> tuple[set[int], dict[int, set[int]]]:
-        """The questions that equal a text, and the n-grams that it shares with each question."""
-        hits: dict[int, set[int]] = defaultdict(set)
-        key = question_key(other)
-        words = _WORDS.findall(key)
-        for length in self._lengths:
-            for ngram in _ngrams(words, length):
-                for index in self._indices_of_ngram.get(ngram, ()):
-                    hits[index].add(ngram)
-        return self._indices_of_key.get(key, set()), hits
 
 
 def _ngrams(words: Sequence[str], length: int) -> set[int]:
