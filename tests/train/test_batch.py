@@ -41,7 +41,7 @@ def gradient(model: PolicyModel, groups: list[Group], loss_type: str) -> dict[st
 
 def plain_gradient(model: PolicyModel, groups: list[Group], loss_type: str) -> dict[str, torch.Tensor]:
     """The same, sequence by sequence through the whole model: no shared prompts, no rows merged, nothing packed."""
-    weights = LOSSES[loss_type].token_weights(
+    weights = LOSSES[loss_type](
         [length for group in groups for length in group.lengths], max_tokens=MAX_TOKENS
     )
     left = iter(weights)
@@ -99,10 +99,7 @@ def test_equal_completions_have_the_gradient_of_completions_kept_apart(
         Group(PROMPT, (A,), (-3.0,)),
     ]
     rows = [
-        [
-            batch.grid_QGT.shape[1]
-            for batch in micro_batches(groups, LOSSES[loss_type].token_weights, max_tokens=9)
-        ]
+        [batch.grid_QGT.shape[1] for batch in micro_batches(groups, LOSSES[loss_type], max_tokens=9)]
         for groups in (together, apart)
     ]
     assert rows == [[3], [2, 2, 1]]
@@ -130,38 +127,6 @@ def test_a_trimmed_group_weighs_tokens_by_their_whole_completions(model: PolicyM
     expected = (1.0 + 0.7) / (3 * 4) - 0.4 / (4 * 4)
     assert batch.targets_N.tolist() == [5, 11]
     assert weighted_advantages(batch) == pytest.approx([expected, 0.3 / (2 * 4)])
-
-
-@pytest.mark.parametrize(
-    ("group", "weighted"),
-    [
-        (Group(PROMPT, (A, C, A), (1.0, 2.0, -0.5)), {(A, 0): 0.5 * 3, (C, 0): 2.0 * 2}),
-        (Group(PROMPT, (A, C, A), (1.0, None, None)), {(A, 0): 1.0 * 3}),
-        (Group(PROMPT, (A, A), (1.0, -1.0)), {(A, 0): 0.0}),
-        (
-            Group(PROMPT, (A, A, A), (1.0, 2.0, 0.5), prompt_suffixes=((8,), (), (8,))),
-            {((8, *A), 1): 1.5 * 3, (A, 0): 2.0 * 3},
-        ),
-        # The same tokens, but another number of them is suffix.
-        (
-            Group(PROMPT, ((6, 2), (2,)), (1.0, 2.0), prompt_suffixes=((5,), (5, 6))),
-            {((5, 6, 2), 1): 1.0 * 2, ((5, 6, 2), 2): 2.0 * 1},
-        ),
-        (Group(PROMPT, (A, B), (1.0, 2.0), trainable_tokens=(2, 2)), {((5, 6), 0): 1.0 * 3 + 2.0 * 4}),
-        (
-            Group(PROMPT, (A, B), (1.0, 2.0), prompt_suffixes=((8, 8), ()), trainable_tokens=(1, 3)),
-            {((8, 8, 5), 2): 1.0 * 3, ((5, 6, 8), 0): 2.0 * 4},
-        ),
-    ],
-)
-def test_each_different_row_comes_once_with_its_advantages_summed(
-    group: Group, weighted: dict[tuple[tuple[int, ...], int], float]
-) -> None:
-    # A token's weight is the length of its completion here, to see that it is taken before the trimming.
-    found = group.rows({length: float(length) for length in range(1, 9)})
-    assert {
-        row: terms.positive_advantage + terms.negative_advantage for row, terms in found.items()
-    } == weighted
 
 
 def test_the_tokens_of_a_prompt_suffix_are_read_and_not_trained_on() -> None:

@@ -23,7 +23,7 @@ from podium.conductor.codec import ChatCodec
 from podium.errors import RunMismatchError
 from podium.rollout.collapse import collapse_warnings, first_and_last_means
 from podium.rollout.run_folder import RunFolder
-from podium.train.objective import ADVANTAGES, LOSSES, Advantages, Loss, Rewards, mean_over_completions
+from podium.train.objective import ADVANTAGES, LOSSES, Advantages, Rewards, mean_over_completions
 from podium.train.settings import GRPOSettings
 from podium.train.shared_prefix.checkpoints import read_model
 from podium.train.shared_prefix.engine import find_problems
@@ -219,23 +219,12 @@ def leave_one_out(groups: Sequence[Rewards], *, scale_rewards: str, std_eps: flo
     ]
 
 
-def unclipped(
-    logprobs_N: torch.Tensor,
-    weighted_advantages_N: torch.Tensor,
-    *,
-    old_logprobs_N: torch.Tensor | None = None,
-    clip: float = 0.2,
-) -> torch.Tensor:
-    """REINFORCE."""
-    return -(logprobs_N * weighted_advantages_N).sum()
-
-
-async def test_an_advantage_or_loss_of_ones_own_takes_a_function_and_a_line(
+async def test_an_advantage_or_weighting_of_ones_own_takes_a_line(
     tmp_path: Path, start: Checkpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(ADVANTAGES, "leave_one_out", leave_one_out)
-    monkeypatch.setitem(LOSSES, "reinforce", Loss(mean_over_completions, unclipped))
-    changed = {"iterations": 16, "advantage": "leave_one_out", "loss_type": "reinforce"}
+    monkeypatch.setitem(LOSSES, "own", mean_over_completions)
+    changed = {"iterations": 16, "advantage": "leave_one_out", "loss_type": "own"}
     settings = GRPOSettings.model_validate(SETTINGS.model_dump() | changed)
     await run(tmp_path / "run", start, settings)
     assert fmean(row["reward"] for row in rows(tmp_path / "run")[-10:]) > 0.8

@@ -11,7 +11,7 @@ from podium.train.objective import mean_over_tokens
 from podium.train.runtime import generator
 from podium.train.shared_prefix.batch import Group, MicroBatch, micro_batches
 from podium.train.shared_prefix.policy_model import PolicyModel
-from podium.train.shared_prefix.sampler import Samples, sample
+from podium.train.shared_prefix.sampler import sample
 from podium.train.shared_prefix.update import completion_logprobs
 
 PROMPTS = [[1, 5, 9, 7, 4], [1, 8, 8], [1, 4, 5, 6, 7, 8, 9, 10]]
@@ -42,8 +42,8 @@ def test_sampled_logprobs_equal_the_trainers(model: PolicyModel, temperature: fl
         group = Group(tuple(prompt), samples.tokens, (1.0,) * 16)
         (batch,) = micro_batches([group], mean_over_tokens, max_tokens=24)
         logprobs = completion_logprobs(model, batch, temperature)
-        (rows,) = batch.rows
-        trained = torch.cat([logprobs[rows[row, 0]] for row in samples.tokens])
+        (paths,) = batch.paths
+        trained = torch.cat([logprobs[path] for path in paths])
         sampled = torch.tensor([value for row in samples.logprobs for value in row])
         torch.testing.assert_close(sampled, trained, atol=1e-4, rtol=0)
 
@@ -118,16 +118,11 @@ SUFFIXES = [[(), (4, 6), (4, 6, 8, 10), (9,)] * 4, [(7,)] * 3, [()] * 5 + [(5, 4
 
 
 def after_suffixes(
-    logprobs_N: torch.Tensor, batch: MicroBatch, suffixes: list[tuple[int, ...]], samples: Samples
+    logprobs_N: torch.Tensor, batch: MicroBatch, suffixes: list[tuple[int, ...]]
 ) -> torch.Tensor:
     """The log-probabilities of the drawn tokens, row after row."""
-    (rows,) = batch.rows
-    return torch.cat(
-        [
-            logprobs_N[rows[(*suffix, *row), len(suffix)][len(suffix) :]]
-            for suffix, row in zip(suffixes, samples.tokens, strict=True)
-        ]
-    )
+    (paths,) = batch.paths
+    return torch.cat([logprobs_N[path[len(suffix) :]] for suffix, path in zip(suffixes, paths, strict=True)])
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
@@ -148,7 +143,7 @@ def test_logprobs_after_prompt_suffixes_equal_the_trainers(model: PolicyModel, t
         assert len(samples.tokens) == len(samples.logprobs) == len(samples.ended) == len(suffixes)
         group = Group(tuple(prompt), samples.tokens, (1.0,) * len(suffixes), prompt_suffixes=tuple(suffixes))
         (batch,) = micro_batches([group], mean_over_tokens, max_tokens=24)
-        trained = after_suffixes(completion_logprobs(model, batch, temperature), batch, suffixes, samples)
+        trained = after_suffixes(completion_logprobs(model, batch, temperature), batch, suffixes)
         sampled = torch.tensor([value for row in samples.logprobs for value in row])
         torch.testing.assert_close(sampled, trained, atol=1e-4, rtol=0)
 
@@ -225,7 +220,7 @@ def test_context_limit_is_checked_per_question_and_not_per_batch(
     for prompt, own, samples in zip(prompts, given, drawn, strict=True):
         group = Group(tuple(prompt), samples.tokens, (1.0,) * len(own), prompt_suffixes=tuple(own))
         (batch,) = micro_batches([group], mean_over_tokens, max_tokens=18)
-        trained = after_suffixes(completion_logprobs(model, batch), batch, own, samples)
+        trained = after_suffixes(completion_logprobs(model, batch), batch, own)
         sampled = torch.tensor([value for row in samples.logprobs for value in row])
         torch.testing.assert_close(sampled, trained, atol=1e-4, rtol=0)
     with pytest.raises(ValueError, match="a prompt of 111 tokens and 19 new ones exceed the model's 128"):

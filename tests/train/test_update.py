@@ -155,9 +155,9 @@ def test_the_clip_binds_when_the_policy_has_moved_since_it_sampled(model: Policy
 
 
 def test_token_weights() -> None:
-    assert LOSSES["bnpo"].token_weights([3, 1], max_tokens=8) == (0.25, 0.25)
-    assert LOSSES["grpo"].token_weights([3, 1], max_tokens=8) == pytest.approx((1 / 6, 1 / 2))
-    assert LOSSES["dr_grpo"].token_weights([3, 1], max_tokens=8) == (1 / 16, 1 / 16)
+    assert LOSSES["bnpo"]([3, 1], max_tokens=8) == (0.25, 0.25)
+    assert LOSSES["grpo"]([3, 1], max_tokens=8) == pytest.approx((1 / 6, 1 / 2))
+    assert LOSSES["dr_grpo"]([3, 1], max_tokens=8) == (1 / 16, 1 / 16)
 
 
 @pytest.fixture(scope="module")

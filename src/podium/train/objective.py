@@ -1,15 +1,14 @@
 """What GRPO maximises: the advantage of each rollout, the loss of each token, the KL term.
 
-Settings choose an advantage by its name in `ADVANTAGES` and a loss by its name in `LOSSES`. To add one, write its
-function in a new file and add a line to the table. All functions are pure, and nothing here loads torch.
+Settings choose an advantage by its name in `ADVANTAGES` and a loss by its name in `LOSSES`. All functions are pure, and
+nothing here loads torch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from podium.rollout.reward import WRONG_ANSWER_REWARD
 
@@ -29,33 +28,22 @@ ScaleRewards = Literal["group", "batch", "none"]
 """Advantages are divided by the standard deviation of the group's rewards, of the batch's rewards, or by nothing."""
 
 
-class Advantage(Protocol):
-    """How the rewards of a batch become advantages."""
-
-    def __call__(
-        self, groups: Sequence[Rewards], *, scale_rewards: ScaleRewards, std_eps: float
-    ) -> list[Advantages]:
-        """The advantages of each group.
-
-        Args:
-            scale_rewards: the rewards by whose standard deviation the advantages are divided.
-            std_eps: a number that is added to that standard deviation. With the paper's value, a group of right answers
-                whose costs differ by a cent gets advantages as large as a group in which some answers are wrong. A much
-                larger value keeps the advantages of the first group small.
-        """
-        ...
-
-
 def grpo_advantages(
     groups: Sequence[Rewards],
     *,
     scale_rewards: ScaleRewards = "group",
     std_eps: float = PAPER_STD_EPS,
 ) -> list[Advantages]:
-    """(reward - mean of the group) / (standard deviation + std_eps) (the paper, equation 2).
+    """The advantages of each group: (reward - mean of the group) / (standard deviation + std_eps) (the paper, equation
+    2).
 
     The standard deviation divides by n - 1, as in the paper's trainer. In a group of equal rewards every advantage is
     exactly 0.
+
+    Args:
+        scale_rewards: the rewards by whose standard deviation the advantages are divided.
+        std_eps: with the paper's value, a group of right answers whose costs differ by a cent gets advantages as large
+            as a group in which some answers are wrong. A much larger value keeps those of the first group small.
     """
     _, batch_deviation = _mean_and_deviation([reward for rewards in groups for reward in rewards])
     advantages = []
@@ -100,8 +88,8 @@ def _maxrl_value(reward: float) -> float:
     ) / WRONG_ANSWER_REWARD
 
 
-ADVANTAGES: dict[str, Advantage] = {"grpo": grpo_advantages, "maxrl": maxrl_advantages}
-"""The advantages by their names in settings."""
+ADVANTAGES: dict[str, Callable[..., list[Advantages]]] = {"grpo": grpo_advantages, "maxrl": maxrl_advantages}
+"""The advantages by their names in settings. All take the arguments of `grpo_advantages`."""
 
 
 def _mean_and_deviation(rewards: Rewards) -> tuple[float, float]:
@@ -113,55 +101,11 @@ def _mean_and_deviation(rewards: Rewards) -> tuple[float, float]:
     return fmean(known), stdev(known)
 
 
-class TokenWeights(Protocol):
-    """How the loss averages over tokens."""
-
-    def __call__(self, lengths: Sequence[int], *, max_tokens: int) -> tuple[float, ...]:
-        """The weight of each token of each completion of the batch.
-
-        Args:
-            lengths: the number of tokens of every completion that has an advantage, even if all advantages of its group
-                are 0.
-            max_tokens: the most tokens of a completion.
-        """
-        ...
-
-
-class Surrogate(Protocol):
-    """Turns log-probabilities and advantages into a loss."""
-
-    def __call__(
-        self,
-        logprobs_N: Tensor,
-        weighted_advantages_N: Tensor,
-        *,
-        old_logprobs_N: Tensor | None = None,
-        clip: float = 0.2,
-    ) -> Tensor:
-        """The loss, summed over tokens.
-
-        Args:
-            logprobs_N: log-probabilities of the sampled tokens under the policy that is trained.
-            weighted_advantages_N: the advantage of each token's completion times the token's weight, summed over equal
-                completions whose advantages have the same sign.
-            old_logprobs_N: log-probabilities of the same tokens under the policy that sampled them. None if the trained
-                policy itself sampled them. Then the ratio is 1 and never clipped, and its gradient is that of the
-                log-probability.
-            clip: how far a ratio may be from 1. Beyond that, the loss has no gradient that moves the ratio further
-                away.
-        """
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """A loss: a weighted sum over tokens, whose weights depend only on the lengths of the batch's completions.
-
-    So the trainer can compute the loss for a few groups at a time and add up the gradients.
-    """
-
-    token_weights: TokenWeights
-    surrogate: Surrogate
+TokenWeights = Callable[..., tuple[float, ...]]
+"""How the loss averages over tokens: a function (lengths, *, max_tokens) that returns the weight of each token of each
+completion of the batch. `lengths` has the number of tokens of every completion with an advantage, even if all
+advantages of its group are 0, so the trainer can compute the loss for a few groups at a time and add up the
+gradients."""
 
 
 def mean_over_tokens(lengths: Sequence[int], *, max_tokens: int) -> tuple[float, ...]:
@@ -179,6 +123,14 @@ def mean_over_limits(lengths: Sequence[int], *, max_tokens: int) -> tuple[float,
     return (1.0 / (max_tokens * max(len(lengths), 1)),) * len(lengths)
 
 
+LOSSES: dict[str, TokenWeights] = {
+    "bnpo": mean_over_tokens,  # the paper's code
+    "grpo": mean_over_completions,
+    "dr_grpo": mean_over_limits,
+}
+"""The weights of tokens in `clipped_surrogate`, by the loss's name in settings, which TRL uses too."""
+
+
 def clipped_surrogate(
     logprobs_N: Tensor,
     weighted_advantages_N: Tensor,
@@ -186,19 +138,20 @@ def clipped_surrogate(
     old_logprobs_N: Tensor | None = None,
     clip: float = 0.2,
 ) -> Tensor:
-    """The clipped surrogate (the paper, equation 1, without its KL term). See `Surrogate`."""
+    """The clipped surrogate, summed over tokens (the paper, equation 1, without its KL term).
+
+    Args:
+        logprobs_N: log-probabilities of the sampled tokens under the policy that is trained.
+        weighted_advantages_N: the advantage of each token's completion times the token's weight, summed over equal
+            completions whose advantages have the same sign.
+        old_logprobs_N: log-probabilities of the same tokens under the policy that sampled them. None if the trained
+            policy itself sampled them. Then the ratio is 1 and never clipped.
+        clip: how far a ratio may be from 1. Beyond that, no gradient moves the ratio further away.
+    """
     old_logprobs_N = logprobs_N.detach() if old_logprobs_N is None else old_logprobs_N
     ratio_N = (logprobs_N - old_logprobs_N).exp()
     clipped_N = ratio_N.clamp(1 - clip, 1 + clip)
     return -(ratio_N * weighted_advantages_N).minimum(clipped_N * weighted_advantages_N).sum()
-
-
-LOSSES: dict[str, Loss] = {
-    "bnpo": Loss(mean_over_tokens, clipped_surrogate),  # the paper's code
-    "grpo": Loss(mean_over_completions, clipped_surrogate),
-    "dr_grpo": Loss(mean_over_limits, clipped_surrogate),
-}
-"""The losses by their names in settings, which TRL uses too."""
 
 
 def kl_to_reference(

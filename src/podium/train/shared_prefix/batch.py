@@ -10,7 +10,7 @@ since its policy gradient is 0. All functions are pure.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -18,26 +18,6 @@ from torch import Tensor
 
 from podium.train.objective import TokenWeights
 from podium.train.shared_prefix.sampler import pad_prompts
-
-TokenRow = tuple[tuple[int, ...], int]
-"""The tokens after a prompt, and how many of the first belong to the prompt's suffix, which is not trained on."""
-
-
-@dataclass(slots=True)
-class RowTerms:
-    """What the loss reads of a row. Equal completions share a row, so weights and advantages are sums over them."""
-
-    weight: float = 0.0
-    """The weight of each token of the row."""
-    positive_advantage: float = 0.0
-    """The sum of advantage times weight over the completions with a positive advantage."""
-    negative_advantage: float = 0.0
-    """The sum over the completions with a negative advantage. The clip treats the two sums differently."""
-    old_logprobs: tuple[float, ...] = ()
-    """Log-probabilities of the trained tokens under the policy that sampled them. They are empty if they are
-    unknown."""
-    reference_logprobs: tuple[float, ...] = ()
-    """Log-probabilities of these tokens under the reference policy. They are empty if there is no KL term."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +33,6 @@ class Group:
     """The end of each completion's prompt, which the other prompts do not share. None if all prompts are equal."""
     trainable_tokens: tuple[int, ...] | None = None
     """How many first tokens of each completion are trained on (`count_trainable_tokens`). If it is None, all are."""
-
     old_logprobs: tuple[tuple[float, ...], ...] | None = None
     """Log-probabilities of each completion's tokens under the policy that sampled them. None if the trained policy
     itself sampled them."""
@@ -70,34 +49,6 @@ class Group:
     def zero_variance(self) -> bool:
         """Whether all rewards are equal. Then all advantages are 0, and only a KL term gives the group a gradient."""
         return not any(self.advantages)
-
-    def rows(self, weights: Mapping[int, float]) -> dict[TokenRow, RowTerms]:
-        """Each distinct row once. Equal completions share a row, whose terms are sums over them.
-
-        Equal completions have equal probabilities, and the loss is linear in these sums, so the gradient is the same as
-        with one row for each completion.
-
-        Args:
-            weights: the weight of a token, by the length of its completion.
-        """
-        rows: dict[TokenRow, RowTerms] = {}
-        ends = self.trainable_tokens or tuple(map(len, self.completions))
-        suffixes = self.prompt_suffixes or ((),) * len(ends)
-        olds = self.old_logprobs or ((),) * len(ends)
-        references = self.reference_logprobs or ((),) * len(ends)
-        for suffix, completion, end, advantage, old, reference in zip(
-            suffixes, self.completions, ends, self.advantages, olds, references, strict=True
-        ):
-            if advantage is not None:
-                weight = weights[len(completion)]
-                row = (*suffix, *completion[:end]), len(suffix)
-                terms = rows.setdefault(
-                    row, RowTerms(old_logprobs=old[:end], reference_logprobs=reference[:end])
-                )
-                terms.weight += weight
-                terms.positive_advantage += max(advantage, 0.0) * weight
-                terms.negative_advantage += min(advantage, 0.0) * weight
-        return rows
 
 
 def count_trainable_tokens(logprobs: Sequence[float], skip_suffix_min_prob: float) -> int:
@@ -123,17 +74,18 @@ class MicroBatch:
     """The cell of token n in the flattened [Q, G, T]. If several rows begin with the token, its first cell."""
     grid_QGT: Tensor
     """The token in each cell, and 0 in the padding. G counts the rows that are not the beginning of another row."""
-    rows: tuple[dict[TokenRow, list[int]], ...]
-    """The rows of each question, each with the numbers n of its tokens."""
+    paths: tuple[list[list[int]], ...]
+    """The numbers n of the tokens of each completion that has an advantage, question by question."""
     inputs_N: Tensor
     """The token before each target. For a row's first target, it is the last token of the prompt."""
     targets_N: Tensor
     positive_advantages_N: Tensor
-    """The sum of `RowTerms.positive_advantage` over the token's rows. It is 0 in a prompt suffix."""
+    """The sum of advantage times weight over the token's completions with a positive advantage. It is 0 in a prompt
+    suffix."""
     negative_advantages_N: Tensor
-    """The sum of `RowTerms.negative_advantage` over the token's rows."""
+    """The sum over those with a negative advantage. The clip treats the two sums differently."""
     token_weights_N: Tensor
-    """The sum of `RowTerms.weight` over the token's rows."""
+    """The sum of weights over the token's completions."""
     old_logprobs_N: Tensor | None
     """Log-probabilities under the policy that sampled the tokens, 0 in a prompt suffix. None if they are unknown."""
     reference_logprobs_N: Tensor | None
@@ -152,11 +104,12 @@ def micro_batches(
     lengths = [length for group in groups for length in group.lengths]
     weights = dict(zip(lengths, token_weights(lengths, max_tokens=max_tokens), strict=True))
     with_gradient = [
-        (group.prompt, group.rows(weights))
-        for group in groups
-        if group.lengths and (group.reference_logprobs or not group.zero_variance)
+        group for group in groups if group.lengths and (group.reference_logprobs or not group.zero_variance)
     ]
-    return [_collate(with_gradient[at : at + questions]) for at in range(0, len(with_gradient), questions)]
+    return [
+        _collate(with_gradient[at : at + questions], weights)
+        for at in range(0, len(with_gradient), questions)
+    ]
 
 
 @dataclass(slots=True)
@@ -172,71 +125,81 @@ class _Token:
     reference_logprob: float = 0.0
 
 
-def _collate(groups: Sequence[tuple[tuple[int, ...], Mapping[TokenRow, RowTerms]]]) -> MicroBatch:
-    """One micro-batch of prompts, each with its rows."""
-    prompt_QP, lengths_Q = pad_prompts([prompt for prompt, _ in groups])
+def _collate(groups: Sequence[Group], weights: Mapping[int, float]) -> MicroBatch:
+    """One micro-batch. `weights` has the weight of a token by the length of its completion."""
+    prompt_QP, lengths_Q = pad_prompts([group.prompt for group in groups])
     tokens: list[_Token] = []
-    paths = tuple(_add_tree(prompt, rows, tokens) for prompt, rows in groups)
-    leaves = [_leaves(rows.values()) for rows in paths]
+    paths = tuple(_add_tree(group, weights, tokens) for group in groups)
+    leaves = list(map(_leaves, paths))
     size = len(groups), max(map(len, leaves)), max(len(path) for rows in leaves for path in rows)
     grid_QGT = torch.zeros(size, dtype=torch.long)
     for q, rows in enumerate(leaves):
         for g, path in enumerate(rows):
             grid_QGT[q, g, : len(path)] = torch.tensor(path)
     cells = {n: cell for cell, n in reversed(list(enumerate(grid_QGT.flatten().tolist())))}
-    terms = [terms for _, rows in groups for terms in rows.values()]
+
+    def of_tokens(name: str) -> Tensor:
+        return torch.tensor([getattr(token, name) for token in tokens])
+
     return MicroBatch(
         prompt_QP=prompt_QP,
         prompt_lengths_Q=lengths_Q,
         cells_N=torch.tensor([cells[n] for n in range(len(tokens))]),
         grid_QGT=grid_QGT,
-        rows=paths,
-        inputs_N=torch.tensor([token.input for token in tokens]),
-        targets_N=torch.tensor([token.target for token in tokens]),
-        positive_advantages_N=torch.tensor([token.positive_advantage for token in tokens]),
-        negative_advantages_N=torch.tensor([token.negative_advantage for token in tokens]),
-        token_weights_N=torch.tensor([token.weight for token in tokens]),
-        old_logprobs_N=torch.tensor([token.old_logprob for token in tokens])
-        if any(row.old_logprobs for row in terms)
-        else None,
-        reference_logprobs_N=torch.tensor([token.reference_logprob for token in tokens])
-        if any(row.reference_logprobs for row in terms)
+        paths=paths,
+        inputs_N=of_tokens("input"),
+        targets_N=of_tokens("target"),
+        positive_advantages_N=of_tokens("positive_advantage"),
+        negative_advantages_N=of_tokens("negative_advantage"),
+        token_weights_N=of_tokens("weight"),
+        old_logprobs_N=of_tokens("old_logprob") if any(any(g.old_logprobs or ()) for g in groups) else None,
+        reference_logprobs_N=of_tokens("reference_logprob")
+        if any(g.reference_logprobs for g in groups)
         else None,
     )
 
 
-def _add_tree(
-    prompt: tuple[int, ...], rows: Mapping[TokenRow, RowTerms], tokens: list[_Token]
-) -> dict[TokenRow, list[int]]:
-    """Append the tokens of one question, and each common beginning only once. Returns the numbers of each row's
-    tokens."""
+def _add_tree(group: Group, weights: Mapping[int, float], tokens: list[_Token]) -> list[list[int]]:
+    """Append the tokens of one question, and each common beginning only once. Returns the numbers of the tokens of each
+    completion that has an advantage."""
     children: dict[tuple[int, int], int] = {}
-    paths: dict[TokenRow, list[int]] = {}
-    for row, terms in rows.items():
-        targets, suffix = row
+    paths = []
+    nothing = ((),) * len(group.completions)
+    for completion, advantage, suffix, end, old, reference in zip(
+        group.completions,
+        group.advantages,
+        group.prompt_suffixes or nothing,
+        group.trainable_tokens or map(len, group.completions),
+        group.old_logprobs or nothing,
+        group.reference_logprobs or nothing,
+        strict=True,
+    ):
+        if advantage is None:
+            continue
+        weight = weights[len(completion)]
+        targets = (*suffix, *completion[:end])
         path: list[int] = []
         for index, target in enumerate(targets):
             parent = path[-1] if path else -1
             number = children.setdefault((parent, target), len(tokens))
             if number == len(tokens):
-                tokens.append(_Token(prompt[-1] if index == 0 else targets[index - 1], target))
+                tokens.append(_Token(targets[index - 1] if index else group.prompt[-1], target))
             path.append(number)
-            drawn = index - suffix
-            if drawn >= 0 and not (terms.old_logprobs and terms.old_logprobs[drawn] == 0):
+            drawn = index - len(suffix)
+            if drawn >= 0 and not (old and old[drawn] == 0):
                 token = tokens[number]
-                token.weight += terms.weight
-                token.positive_advantage += terms.positive_advantage
-                token.negative_advantage += terms.negative_advantage
-                if terms.old_logprobs:
-                    token.old_logprob = terms.old_logprobs[drawn]
-                if terms.reference_logprobs:
-                    token.reference_logprob = terms.reference_logprobs[drawn]
-        paths[row] = path
+                token.weight += weight
+                token.positive_advantage += max(advantage, 0.0) * weight
+                token.negative_advantage += min(advantage, 0.0) * weight
+                if old:
+                    token.old_logprob = old[drawn]
+                if reference:
+                    token.reference_logprob = reference[drawn]
+        paths.append(path)
     return paths
 
 
-def _leaves(paths: Iterable[list[int]]) -> list[list[int]]:
+def _leaves(paths: Sequence[list[int]]) -> list[list[int]]:
     """The paths that are not the beginning of another path, each once."""
-    paths = list(paths)
     inner = {number for path in paths for number in path[:-1]}
     return list({path[-1]: path for path in paths if path[-1] not in inner}.values())

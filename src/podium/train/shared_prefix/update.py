@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from podium.train.objective import LOSSES, kl_to_reference, mean_over_tokens
+from podium.train.objective import LOSSES, clipped_surrogate, kl_to_reference, mean_over_tokens
 from podium.train.settings import GRPOSettings
 from podium.train.shared_prefix.batch import Group, MicroBatch, micro_batches
 from podium.train.shared_prefix.policy_model import PolicyModel
@@ -95,10 +95,8 @@ def accumulate(
         settings: `loss_type`, `max_tokens`, `clip`, `temperature` and `beta`.
         questions: groups in a micro-batch. It changes memory and time, not the gradient.
     """
-    loss_of, clip = LOSSES[settings.loss_type], settings.clip
-    batches = micro_batches(
-        groups, loss_of.token_weights, max_tokens=settings.max_tokens, questions=questions
-    )
+    weights, clip = LOSSES[settings.loss_type], settings.clip
+    batches = micro_batches(groups, weights, max_tokens=settings.max_tokens, questions=questions)
     if not batches:
         return None
     total = 0.0
@@ -110,8 +108,8 @@ def accumulate(
         # A row may stand for completions of both signs. The clip bounds the ratio from above for a positive advantage
         # and from below for a negative one, so each sign has its own surrogate.
         positive_N, negative_N = batch.positive_advantages_N[trained], batch.negative_advantages_N[trained]
-        loss = loss_of.surrogate(logprobs_N, positive_N, old_logprobs_N=old_N, clip=clip)
-        loss = loss + loss_of.surrogate(logprobs_N, negative_N, old_logprobs_N=old_N, clip=clip)
+        loss = clipped_surrogate(logprobs_N, positive_N, old_logprobs_N=old_N, clip=clip)
+        loss = loss + clipped_surrogate(logprobs_N, negative_N, old_logprobs_N=old_N, clip=clip)
         if batch.reference_logprobs_N is not None:
             kl_N = kl_to_reference(logprobs_N, batch.reference_logprobs_N[trained], old_logprobs_N=old_N)
             loss = loss + settings.beta * (kl_N * batch.token_weights_N[trained]).sum()
@@ -161,8 +159,8 @@ class ReferencePolicy:
         (batch,) = micro_batches([group], mean_over_tokens, max_tokens=1)
         with torch.no_grad():
             logprobs = completion_logprobs(self._model, batch, self._temperature).tolist()
-        (rows,) = batch.rows
+        (paths,) = batch.paths
         return tuple(
-            tuple(logprobs[n] for n in rows[(*suffix, *completion), len(suffix)][len(suffix) :])
-            for suffix, completion in zip(prompt_suffixes, completions, strict=True)
+            tuple(logprobs[n] for n in path[len(suffix) :])
+            for suffix, path in zip(prompt_suffixes, paths, strict=True)
         )
