@@ -63,7 +63,7 @@ class ScoringService:
         self._flush = flush
         self._digest = session.info.digest
         self._running: dict[tuple[str, RolloutRequest], asyncio.Task[str]] = {}
-        """The running work, by route and request. Equal requests share one task."""
+        """The running work, by path and request. Equal requests share one task."""
         self._draining = False
 
     def application(self) -> web.Application:
@@ -90,61 +90,53 @@ class ScoringService:
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Check the key and the settings, and answer every error with an `ErrorReply`."""
         try:
-            self._check(request)
+            if (refusal := self._refusal(request)) is not None:
+                return _refuse(*refusal)
             return await handler(request)
         except web.HTTPException as error:  # The path is unknown, or the body is too large.
             return _refuse(UsageError(f"{request.method} {request.path}: {error.reason}."), error.status)
-        except _RefusedError as refused:
-            return _refuse(refused.error, refused.status)
         except PodiumError as error:
             return _refuse(error, next(status for kind, status in _STATUSES if isinstance(error, kind)))
         except Exception:
             logging.getLogger(__name__).exception("%s failed", request.path)
             return _refuse(ServiceError("The scoring service has an internal error; its log says more."), 500)
 
-    def _check(self, request: web.Request) -> None:
+    def _refusal(self, request: web.Request) -> tuple[PodiumError, int] | None:
+        """Why a request is refused before any work on it, and the HTTP status. None if it is not refused."""
         if self._key is None:
             # A web page in a browser must not spend money. It cannot name this machine in its Host header.
             if URL(f"http://{request.host}").host not in _LOCAL:
-                raise _RefusedError(UsageError(f"The scoring service is not at {request.host}."), 421)
+                return UsageError(f"The scoring service is not at {request.host}."), 421
         elif not hmac.compare_digest(
             request.headers.get("Authorization", "").encode(errors="surrogateescape"),
             f"Bearer {self._key}".encode(),
         ):
-            raise _RefusedError(
-                UsageError("The scoring service refuses the key; give the one that it was started with."), 401
-            )
+            return UsageError(
+                "The scoring service refuses the key; give the one that it was started with."
+            ), 401
         expected = request.headers.get(SETTINGS_HEADER, self._digest)
         if expected != self._digest:
-            raise _RefusedError(
-                ConfigError(
-                    f"The scoring service scores by settings {self._digest}, and this run by {expected}: start both "
-                    "with the same configuration file and overrides."
-                ),
-                409,
-            )
+            return ConfigError(
+                f"The scoring service scores by settings {self._digest}, and this run by {expected}: start both "
+                "with the same configuration file and overrides."
+            ), 409
         if self._draining:
-            raise _RefusedError(
-                ServiceError("The scoring service is shutting down; send the request again later."), 503
-            )
+            return ServiceError("The scoring service is shutting down; send the request again later."), 503
+        return None
 
     async def _prompt(self, request: web.Request) -> web.Response:
-        rollout = await _read(request)
-
-        async def write() -> str:
+        async def write(rollout: RolloutRequest) -> str:
             return _PROMPT.dump_json(await self._session.prompt(rollout)).decode()
 
-        return _json(await self._once("prompt", rollout, write))
+        return await self._once(request, write)
 
     async def _score(self, request: web.Request) -> web.Response:
-        rollout = await _read(request)
-
-        async def run() -> str:
+        async def run(rollout: RolloutRequest) -> str:
             score = await self._session.score(rollout)
             await asyncio.to_thread(self._flush)
             return score.model_dump_json()
 
-        return _json(await self._once("score", rollout, run))
+        return await self._once(request, run)
 
     async def _health(self, request: web.Request) -> web.Response:
         return _json(self._session.info.model_dump_json())
@@ -152,20 +144,22 @@ class ScoringService:
     async def _tasks(self, request: web.Request) -> web.Response:
         return web.json_response(list(self._session.tasks))
 
-    async def _once(self, route: str, rollout: RolloutRequest, work: Callable[[], Awaitable[str]]) -> str:
-        """The result of `work`. If an equal request is still running, wait for its result instead."""
-        call = (route, rollout)
+    async def _once(
+        self, request: web.Request, work: Callable[[RolloutRequest], Awaitable[str]]
+    ) -> web.Response:
+        """Reply with the result of `work`. If an equal request is still running, wait for its result instead."""
+        call = (request.path, await _read(request))
         task = self._running.get(call)
         if task is None:
 
             async def run() -> str:
                 try:
-                    return await work()
+                    return await work(call[1])
                 finally:
                     del self._running[call]
 
             task = self._running[call] = asyncio.create_task(run())
-        return await asyncio.shield(task)
+        return _json(await asyncio.shield(task))
 
 
 @asynccontextmanager
@@ -217,19 +211,6 @@ async def serve_session(
         await runner.cleanup()
 
 
-class _RefusedError(Exception):
-    """A request is refused before any work on it.
-
-    Args:
-        error: the error that the client raises.
-        status: the HTTP status of the reply.
-    """
-
-    def __init__(self, error: PodiumError, status: int) -> None:
-        super().__init__(str(error))
-        self.error, self.status = error, status
-
-
 async def _read(request: web.Request) -> RolloutRequest:
     # Any web page in a browser could send another type of content.
     if request.content_type != "application/json":
@@ -242,11 +223,9 @@ async def _read(request: web.Request) -> RolloutRequest:
         raise UsageError(f"This is no rollout to score: {where}: {first['msg']}.") from None
 
 
-def _json(text: str) -> web.Response:
-    return web.Response(text=text, content_type="application/json")
+def _json(text: str, status: int = 200) -> web.Response:
+    return web.Response(text=text, status=status, content_type="application/json")
 
 
 def _refuse(error: PodiumError, status: int) -> web.Response:
-    return web.Response(
-        text=ErrorReply.of(error).model_dump_json(), status=status, content_type="application/json"
-    )
+    return _json(ErrorReply.of(error).model_dump_json(), status)

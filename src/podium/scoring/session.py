@@ -147,7 +147,8 @@ class ScoringSession:
                 f"{self.settings.rounds}."
             )
         rollout = await self._run_rollout(request, task)
-        self._on_trace(rollout.trace.model_copy(update={"metadata": _metadata(request)}))
+        metadata = {"task": request.task, "group": request.group, "rollout": str(request.rollout)}
+        self._on_trace(rollout.trace.model_copy(update={"metadata": metadata}))
         return _score(rollout, self._reward_settings(request), self.settings.rounds)
 
     def task(self, task_id: str) -> Task:
@@ -168,16 +169,12 @@ class ScoringSession:
         return pools.draw(self._seeds.pool(request))
 
     def _level(self, request: RolloutRequest) -> int:
-        """The level of cost sensitivity of the rollout's group."""
         levels = len(self.settings.cost_weights)
         return self._seeds.level(request, levels) if levels else 0
 
     def _reward_settings(self, request: RolloutRequest) -> RewardSettings:
-        """The weights of the reward at the level of the rollout's group."""
-        settings = self.settings
-        if not settings.cost_weights:
-            return settings.reward
-        return settings.reward.model_copy(update={"cost": settings.cost_weights[self._level(request)]})
+        reward, weights = self.settings.reward, self.settings.cost_weights
+        return reward.model_copy(update={"cost": weights[self._level(request)]}) if weights else reward
 
     async def _run_rollout(self, request: RolloutRequest, task: Task) -> Rollout:
         """Run the rollout. If it was just scored, reuse it for the prompt of its next round.
@@ -278,54 +275,29 @@ def _span_paid_before(span: Span) -> Span:
     return span.model_copy(update=changes)
 
 
-def _metadata(request: RolloutRequest) -> dict[str, str]:
-    return {"task": request.task, "group": request.group, "rollout": str(request.rollout)}
-
-
-def _left_out(rollout: Rollout) -> Score:
-    """The score of a rollout whose workers or grader failed."""
-    trace = rollout.trace
-    failures = (f"{span.worker}: {span.error}" for span in trace.spans if span.status == "failed")
-    why = next(failures, None) or rollout.grade.failure or trace.error
-    return Score(
-        reward=None,
-        **_plan(trace),
-        error=f"This is no fault of the plan: {why}",
-        calls=trace.calls,
-        cost_usd=trace.uncached_usd,
-        trace_id=trace.id,
-    )
-
-
 def _score(rollout: Rollout, settings: RewardSettings, rounds: int) -> Score:
+    trace = rollout.trace
+    about: dict[str, Any] = {"calls": trace.calls, "cost_usd": trace.uncached_usd, "trace_id": trace.id}
+    if trace.rounds:
+        last = trace.rounds[-1]
+        about |= {
+            "valid": last.workflow is not None or last.accepted,
+            "accepted": last.accepted,
+            "plan": None if last.workflow is None else render(last.workflow),
+            **dict(PlanStructure.of(last.workflow, trace.pool)),
+        }
     whole, earned = reward(rollout, settings), round_reward(rollout, settings)
     if whole is None or earned is None:
-        return _left_out(rollout)
-    trace = rollout.trace
-    last = trace.rounds[-1]
+        failures = (f"{span.worker}: {span.error}" for span in trace.spans if span.status == "failed")
+        why = next(failures, None) or rollout.grade.failure or trace.error
+        return Score(reward=None, error=f"This is no fault of the plan: {why}", **about)
     return Score(
         reward=earned.total,
         rollout_reward=whole.total,
         parts=earned,
-        **_plan(trace),
         correct=rollout.correct,
         finished=is_finished(trace, rounds),
         error=None if last.error is None else str(last.error),
-        calls=trace.calls,
-        cost_usd=trace.uncached_usd,
         recorded=any(span.recorded is not None for span in trace.spans),
-        trace_id=trace.id,
+        **about,
     )
-
-
-def _plan(trace: Trace) -> dict[str, Any]:
-    """The fields of a score about its latest plan, whatever became of that when it ran."""
-    if not trace.rounds:
-        return {}
-    last = trace.rounds[-1]
-    return {
-        "valid": last.workflow is not None or last.accepted,
-        "accepted": last.accepted,
-        "plan": None if last.workflow is None else render(last.workflow),
-        **dict(PlanStructure.of(last.workflow, trace.pool)),
-    }
