@@ -30,9 +30,9 @@ from rows import Row, differing, report
 from sums import QUESTIONS
 
 from podium import Team
-from podium.conductor.plan_format import PlanConstraints
 from podium.trace import Span, Trace
 from podium.types import Message
+from podium.workflow import plan_schema
 
 MAX_STEPS = 3
 PLAN_TOKENS = 400
@@ -94,8 +94,8 @@ async def by_hand(large: Server, small: Server, trace: Trace) -> tuple[float, fl
     """Seconds of the calls of a trace, made by hand, those until the plan's first token, and the steps' answers."""
     servers = {server.name: server for server in (large, small)}
     names = tuple(profile.name for profile in trace.pool)
-    constraints = PlanConstraints(len(names), names, MAX_STEPS, later_round=False, access="lists")
-    schema = {"name": "write_plan", "schema": constraints.schema("exact", PLAN_TOKENS), "strict": True}
+    exact = plan_schema("exact", workers=len(names), names=names, max_steps=MAX_STEPS, max_tokens=PLAN_TOKENS)
+    schema = {"name": "write_plan", "schema": exact, "strict": True}
     (round_,) = trace.rounds
     began = time.perf_counter()
     written, first = await large.answer(

@@ -95,7 +95,7 @@ class FixedPolicy:
     async def complete(
         self, messages: tuple[Message, ...], sampling: Sampling, calls: PlanCalls | None = None
     ) -> Completion:
-        read = await self.policy.complete(messages, replace(sampling, max_tokens=1, constraints=None), calls)
+        read = await self.policy.complete(messages, replace(sampling, max_tokens=1, schema=None), calls)
         written = render(self.plans.pop(0), "structured", names=(*PROFILES,), thought="Both.")
         return replace(read, text=written, truncated=False)
 

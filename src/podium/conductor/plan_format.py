@@ -7,14 +7,12 @@ obeys. Whatever the model returns is parsed and checked. Nothing here calls a mo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from podium.trace import Reply
 from podium.types import AnswerOptions
 from podium.workers.base import Worker
-from podium.workflow import AccessRule, SchemaKind, plan_schema
 
 PlanFormat = Literal["exact", "portable", "own", "tool", "json", "text"]
 """The formats: response_format with the exact or the portable schema, the schema in the server's own field, a forced
@@ -40,31 +38,6 @@ FORMAT_WORDS: Mapping[PlanFormat, str] = {
 """The formats in words, for messages."""
 TOOL = "write_plan"
 """The name of the tool whose arguments are the plan."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlanConstraints:
-    """The limits of the plan for one request: the arguments of `plan_schema`."""
-
-    workers: int
-    names: tuple[str, ...]
-    max_steps: int
-    later_round: bool
-    access: AccessRule
-    need_responses: tuple[int, ...] = ()
-
-    def schema(self, kind: SchemaKind, max_tokens: int | None = None) -> dict[str, Any]:
-        """The schema of one kind, for a plan of at most `max_tokens` tokens."""
-        return plan_schema(
-            kind,
-            workers=self.workers,
-            names=self.names,
-            max_steps=self.max_steps,
-            later_round=self.later_round,
-            access=self.access,
-            max_tokens=max_tokens,
-            need_responses=self.need_responses,
-        )
 
 
 def format_options(

@@ -11,7 +11,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from random import Random
 
-from podium.conductor.plan_format import PlanConstraints, PlanFormat
+from podium.conductor.plan_format import PlanFormat
 from podium.conductor.policy import Completion, Policy, Sampling
 from podium.conductor.prompt import (
     PolicyNumbering,
@@ -24,7 +24,7 @@ from podium.errors import UsageError, WorkerError
 from podium.planner import Planner, PlanRequest
 from podium.trace import Plan
 from podium.types import SEED_PREFIX_CHARS
-from podium.workflow import Acceptance, PlanError, Step, StepReader, Workflow, parse
+from podium.workflow import Acceptance, PlanError, Step, StepReader, Workflow, parse, plan_schema
 
 _THOUGHT_TOKENS = 150
 """The most tokens of a free thought before the plan."""
@@ -138,15 +138,16 @@ class Conductor(Planner):
         )
 
     def _for_plan(self, request: PlanRequest, number: int) -> Sampling:
-        """The sampling of one try, with the constraints of the plan."""
+        """The sampling of one try, with the schema of the plan."""
         prompt, sampling = self.prompt, self._seeded_sampling(request, number)
         if prompt.form == "lists":
             return sampling
         names = tuple(profile.name for profile in request.pool) if prompt.pool == "described" else ()
-        constraints = PlanConstraints(
-            len(request.pool),
-            names,
-            request.max_steps,
+        schema = partial(
+            plan_schema,
+            workers=len(request.pool),
+            names=names,
+            max_steps=request.max_steps,
             later_round=bool(request.earlier_rounds),
             access=prompt.access,
             need_responses=tuple(
@@ -156,7 +157,7 @@ class Conductor(Planner):
         listener = (
             None if request.on_steps is None else partial(self._steps_listener, request, request.on_steps)
         )
-        return replace(sampling, constraints=constraints, attempt=number, listener=listener)
+        return replace(sampling, schema=schema, attempt=number, listener=listener)
 
     def _steps_listener(
         self, request: PlanRequest, on_steps: Callable[[tuple[Step, ...]], None]

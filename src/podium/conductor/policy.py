@@ -9,27 +9,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from podium.calls import CallContext, Dispatcher, Ledger, Reservation, WorkerCall
 from podium.conductor.format_probe import MAX_PROBE_OUTPUT_TOKENS, FormatNegotiator
-from podium.conductor.plan_format import (
-    CHOICES,
-    PlanConstraints,
-    PlanFormat,
-    format_options,
-    plan_text,
-)
+from podium.conductor.plan_format import CHOICES, PlanFormat, format_options, plan_text
 from podium.errors import RefusalError, WorkerError
 from podium.planner import PlanCalls
 from podium.trace import Reply
-from podium.types import (
-    DEFAULT_OPTIONS,
-    AnswerOptions,
-    Message,
-    Spent,
-    sent_tokens,
-)
+from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message, Spent, sent_tokens
 from podium.workers.base import Request, Worker, seed_number
 
 
@@ -46,9 +34,9 @@ class Sampling:
     """Seeds the sampling. The same seed, messages and checkpoint give the same completion."""
     stop: tuple[str, ...] = ()
     """Texts before which a local completion ends."""
-    constraints: PlanConstraints | None = None
-    """The limits of the plan, for the schema that a `WorkerPolicy` sends to its endpoint. If it is None, no schema is
-    sent."""
+    schema: Callable[..., dict[str, Any]] | None = field(default=None, compare=False, repr=False)
+    """`plan_schema` for this plan, which takes a kind and `max_tokens`. A `WorkerPolicy` sends the schema to its
+    endpoint. If it is None, no schema is sent."""
     attempt: int = 0
     """0 for the first try, and 1 for the second try after a completion that was no plan."""
     listener: Callable[[], Callable[[str], None]] | None = field(default=None, compare=False, repr=False)
@@ -144,29 +132,29 @@ class WorkerPolicy:
     ) -> Completion:
         """Write one completion, at the worker's own temperature and within its own `max_tokens`.
 
-        The first completion with constraints also probes which plan format the endpoint obeys. The question's budget
-        pays for the probe.
+        The first completion with a schema also probes which plan format the endpoint obeys. The question's budget pays
+        for the probe.
         """
-        calls, constraints = calls or PlanCalls(), sampling.constraints
-        ledger = calls.ledger.sub_ledger()
-        calls = replace(calls, ledger=ledger)
-        if constraints is None or self._negotiator is None:
+        ledger = (calls or PlanCalls()).ledger.sub_ledger()
+        calls = replace(calls or PlanCalls(), ledger=ledger)
+        if sampling.schema is None or self._negotiator is None:
             _, completion = await self._call(calls, messages, sampling)
         else:
-            format, is_proven = await self._choose_format(self._negotiator, calls, messages, sampling)
-            completion = await self._complete_in_format(
-                calls, messages, sampling, constraints, format, is_proven=is_proven
+            completion = await self._complete_structured(
+                calls, messages, sampling, sampling.schema, self._negotiator
             )
         return replace(completion, spent=ledger.spent)
 
-    async def _choose_format(
+    async def _complete_structured(
         self,
-        negotiator: FormatNegotiator,
         calls: PlanCalls,
         messages: tuple[Message, ...],
         sampling: Sampling,
-    ) -> tuple[PlanFormat, bool]:
-        """The format in which the endpoint is asked for this plan, and whether the endpoint is known to obey it."""
+        schema: Callable[..., dict[str, Any]],
+        negotiator: FormatNegotiator,
+    ) -> Completion:
+        """A plan in the best format. If the endpoint refuses the format, a plan as text, if the endpoint obeyed the
+        format before or the user allows text."""
 
         async def ask(question: tuple[Message, ...], options: AnswerOptions) -> Reply:
             seeded = replace(sampling, seed="probe")
@@ -176,10 +164,26 @@ class WorkerPolicy:
         is_proven = False
         if negotiator.known_format is not None or self._affords_probe(calls.ledger, messages):
             format, is_proven = await negotiator.choose(ask)
-        if not sampling.attempt:
-            return format, is_proven
-        other = negotiator.after(format)
-        return other, is_proven and other == format
+        if sampling.attempt:
+            chosen, format = format, negotiator.after(format)
+            is_proven = is_proven and format == chosen
+        limit = self._worker.limits.max_tokens
+        exact = schema("exact", max_tokens=min(limit, sampling.max_tokens or limit))
+        options = format_options(format, exact, schema("portable"), url=negotiator.url)
+        listener = sampling.listener if is_proven and format in CHOICES["schema"] else None
+        try:
+            reply, completion = await self._call(calls, messages, sampling, options, listener=listener)
+        except WorkerError as error:
+            takes_text = is_proven or negotiator.allows("text")
+            if format == "text" or not takes_text or error.retryable or error.kind != "status":
+                raise
+            if is_proven:
+                negotiator.forget()
+            return (await self._call(calls, messages, sampling))[1]
+        disobeyed = format != "text" and "{" not in completion.text and not completion.truncated
+        if is_proven and (disobeyed or (not reply.cached and negotiator.is_outdated(reply.fingerprint))):
+            negotiator.forget()  # The server may obey another format now, as after an update.
+        return completion
 
     def _affords_probe(self, ledger: Ledger, messages: tuple[Message, ...]) -> bool:
         """Whether the budget allows a probe and then a plan. If not, it may still allow a plan as text."""
@@ -187,39 +191,6 @@ class WorkerPolicy:
         probe_usd = MAX_PROBE_OUTPUT_TOKENS * self._worker.profile.price.output / 1e6
         both = Reservation(0, plan.tokens + MAX_PROBE_OUTPUT_TOKENS, plan.usd + probe_usd)
         return ledger.affords(both, asyncio.get_running_loop().time())
-
-    async def _complete_in_format(
-        self,
-        calls: PlanCalls,
-        messages: tuple[Message, ...],
-        sampling: Sampling,
-        constraints: PlanConstraints,
-        format: PlanFormat,
-        *,
-        is_proven: bool,
-    ) -> Completion:
-        """A plan in one format. If the endpoint refuses the format, a plan as text, if the endpoint obeyed the format
-        before or the user allows text."""
-        assert self._negotiator is not None
-        limit = self._worker.limits.max_tokens
-        exact = constraints.schema("exact", min(limit, sampling.max_tokens or limit))
-        options = format_options(format, exact, constraints.schema("portable"), url=self._negotiator.url)
-        try:
-            listener = sampling.listener if is_proven and format in CHOICES["schema"] else None
-            reply, completion = await self._call(calls, messages, sampling, options, listener=listener)
-        except WorkerError as error:
-            takes_text = is_proven or self._negotiator.allows("text")
-            if format == "text" or not takes_text or error.retryable or error.kind != "status":
-                raise
-            if is_proven:
-                self._negotiator.forget()
-            return (await self._call(calls, messages, sampling))[1]
-        disobeyed = format != "text" and "{" not in completion.text and not completion.truncated
-        if is_proven and (
-            disobeyed or (not reply.cached and self._negotiator.is_outdated(reply.fingerprint))
-        ):
-            self._negotiator.forget()  # The server may obey another format now, as after an update.
-        return completion
 
     async def _call(
         self,
