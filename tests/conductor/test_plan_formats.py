@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pytest
 
 from podium.calls import Ledger
-from podium.conductor.format_probe import DAY_S, FormatNegotiator, ProbeCache, ProbedFormat
+from podium.conductor.format_probe import DAY_S, ProbeCache
 from podium.conductor.opening import build_endpoint, make_worker_conductor
 from podium.conductor.plan_format import PlanChoice, PlanFormat
 from podium.conductor.settings import ConductorSettings
@@ -123,21 +123,23 @@ async def test_the_probe_finds_the_first_format_that_is_obeyed(
     assert first.spent.usage.tokens > second.spent.usage.tokens > 0
 
 
-def test_probe_result_is_kept_for_one_day_per_endpoint(tmp_path: Path) -> None:
+def test_probe_result_is_kept_for_one_day_per_endpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def worker(**table: Any) -> Any:
         settings = ConductorSettings(**{"base_url": "http://127.0.0.1:9/v1", "model": "m"} | table)
         return build_endpoint(settings, POOL)
 
     file = ProbeCache(tmp_path / "formats.sqlite")
-    verdict = ProbedFormat("tool", "b1", time.time())
     assert file.get(worker()) is None
-    file.put(worker(), verdict)
-    assert ProbeCache(tmp_path / "formats.sqlite").get(worker(temperature=0.5)) == verdict
+    file.put(worker(), "tool")
+    assert ProbeCache(tmp_path / "formats.sqlite").get(worker(temperature=0.5)) == "tool"
     assert file.get(worker(model="other")) is None
     assert file.get(worker(extra={"thinking": False})) is None
-    file.put(worker(), replace(verdict, at=time.time() - DAY_S - 1))
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + DAY_S + 1)
     assert file.get(worker()) is None
-    file.put(worker(), verdict)
+    file.put(worker(), "tool")
     file.forget(worker())
     assert file.get(worker()) is None
 
@@ -279,17 +281,3 @@ async def test_plan_lists_the_parameters_its_endpoint_refused() -> None:
         (plan,) = await plans(server, temperature=0.5)
     assert plan.dropped == ("temperature",)
     assert isinstance(plan.decision, Workflow)
-
-
-@pytest.mark.parametrize(
-    ("version", "age_s", "outdated"),
-    [("b2-b", 3600.0, True), ("b1-a", 3600.0, False), (None, 3600.0, False), ("b2-b", 1.0, False)],
-)
-async def test_another_version_of_the_server_outdates_a_verdict(
-    tmp_path: Path, version: str | None, age_s: float, outdated: bool
-) -> None:
-    endpoint = build_endpoint(ConductorSettings(base_url="http://127.0.0.1:9/v1", model="m"), POOL)
-    file = ProbeCache(tmp_path / "formats.sqlite")
-    file.put(endpoint, ProbedFormat("exact", "b1-a", time.time() - age_s))
-    assert FormatNegotiator(endpoint, file=file).is_outdated(version) == outdated
-    await endpoint.close()

@@ -15,7 +15,6 @@ import sqlite3
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
@@ -38,9 +37,6 @@ from podium.workers.base import Worker
 
 DAY_S = 86_400.0
 """How long a verdict holds, in seconds."""
-_SETTLED_S = 600.0
-"""How long, in seconds, a verdict holds even if the server's version differs, since a provider may run two versions at
-once."""
 TOKENS = 64
 """The most tokens of a probe's answer. A model that used them up for reasoning gets `_THINKING_TOKENS` once."""
 _THINKING_TOKENS = 1024
@@ -55,8 +51,7 @@ _FILE = SQLiteSchema(
     mark=0x506F4446,  # "PoDF"
     version=1,
     tables=(
-        "CREATE TABLE IF NOT EXISTS verdicts ("
-        "endpoint TEXT PRIMARY KEY, format TEXT, version TEXT, at REAL) WITHOUT ROWID",
+        "CREATE TABLE IF NOT EXISTS formats (endpoint TEXT PRIMARY KEY, format TEXT, at REAL) WITHOUT ROWID",
     ),
     way_out="move it away or set PODIUM_STORE to another folder",
     synchronous="NORMAL",
@@ -65,17 +60,6 @@ _BUSY_MS = 100
 
 Ask = Callable[[tuple[Message, ...], AnswerOptions], Awaitable[Reply]]
 """Calls the endpoint once, in the shape in which plans are asked for. Raises `WorkerError`."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProbedFormat:
-    """The plan format that an endpoint obeys."""
-
-    format: PlanFormat
-    version: str | None
-    """The server's version (`system_fingerprint`). None if the server does not tell its version."""
-    at: float
-    """When the endpoint was probed, in seconds since 1970."""
 
 
 class ProbeCache:
@@ -88,20 +72,20 @@ class ProbeCache:
     def __init__(self, path: Path | None = None) -> None:
         self._path = default_state_path().with_name("plan_formats.sqlite") if path is None else path
 
-    def get(self, worker: Worker) -> ProbedFormat | None:
+    def get(self, worker: Worker) -> PlanFormat | None:
         """The verdict on the endpoint of `worker`. None if there is none from the last day."""
-        rows = self._run("SELECT format, version, at FROM verdicts WHERE endpoint = ?", (_key(worker),))
-        fresh = [row for row in rows if time.time() - DAY_S < row[2] <= time.time() + 1]
-        return ProbedFormat(*fresh[0]) if fresh and fresh[0][0] in get_args(PlanFormat) else None
+        rows = self._run("SELECT format, at FROM formats WHERE endpoint = ?", (_key(worker),))
+        fresh = [format for format, at in rows if time.time() - DAY_S < at <= time.time() + 1]
+        return fresh[0] if fresh and fresh[0] in get_args(PlanFormat) else None
 
-    def put(self, worker: Worker, verdict: ProbedFormat) -> None:
+    def put(self, worker: Worker, format: PlanFormat) -> None:
         """Keep a verdict."""
-        values = (_key(worker), verdict.format, verdict.version, verdict.at)
-        self._run("INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?, ?)", values, create=True)
+        values = (_key(worker), format, time.time())
+        self._run("INSERT OR REPLACE INTO formats VALUES (?, ?, ?)", values, create=True)
 
     def forget(self, worker: Worker) -> None:
         """Forget the verdict on the endpoint of `worker`."""
-        self._run("DELETE FROM verdicts WHERE endpoint = ?", (_key(worker),))
+        self._run("DELETE FROM formats WHERE endpoint = ?", (_key(worker),))
 
     def _run(self, statement: str, values: tuple[Any, ...], *, create: bool = False) -> list[Any]:
         with suppress(sqlite3.Error, OSError, UsageError):
@@ -124,13 +108,12 @@ class FormatNegotiator:
     Args:
         worker: an endpoint.
         choice: the formats that the user allows.
-        file: where verdicts are kept.
     """
 
-    def __init__(self, worker: Worker, choice: PlanChoice = "auto", file: ProbeCache | None = None) -> None:
+    def __init__(self, worker: Worker, choice: PlanChoice) -> None:
         self._worker = worker
         self._allowed = CHOICES[choice]
-        self._file = file or ProbeCache()
+        self._file = ProbeCache()
         self._probing = PerLoop(_lock)
 
     @property
@@ -143,8 +126,8 @@ class FormatNegotiator:
         """The format of the next plan. None if a probe must find it."""
         if len(self._allowed) == 1:
             return self._allowed[0]
-        verdict = self._file.get(self._worker)
-        return None if verdict is None else self._best(verdict.format)
+        obeyed = self._file.get(self._worker)
+        return None if obeyed is None else self._best(obeyed)
 
     def _best(self, obeyed: PlanFormat) -> PlanFormat:
         """The best format that the user allows, if `obeyed` is the best format that the endpoint obeys."""
@@ -159,15 +142,15 @@ class FormatNegotiator:
         if len(self._allowed) == 1:
             return self._allowed[0], False
         async with await self._probing.get():
-            verdict = self._file.get(self._worker)
-            if verdict is None:
+            obeyed = self._file.get(self._worker)
+            if obeyed is None:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_PROBE_S):
-                        verdict = await _probe(ask, self.url)
-                if verdict is None:
+                        obeyed = await _probe(ask, self.url)
+                if obeyed is None:
                     return "text", False
-                self._file.put(self._worker, verdict)
-        return self._best(verdict.format), verdict.format in self._allowed
+                self._file.put(self._worker, obeyed)
+        return self._best(obeyed), obeyed in self._allowed
 
     def allows(self, format: PlanFormat) -> bool:
         """Whether the user allows the format."""
@@ -179,13 +162,6 @@ class FormatNegotiator:
         index = rungs.index(format) if format in rungs else len(rungs)
         return rungs[min(index + 1, len(rungs) - 1)]
 
-    def is_outdated(self, version: str | None) -> bool:
-        """Whether this version of the server differs from the version that was probed."""
-        verdict = self._file.get(self._worker)
-        if verdict is None or None in (version, verdict.version):
-            return False
-        return version != verdict.version and verdict.at < time.time() - _SETTLED_S
-
     def forget(self) -> None:
         """Forget the verdict, so that a probe comes before the next plan."""
         self._file.forget(self._worker)
@@ -195,7 +171,7 @@ async def _lock() -> AsyncGenerator[asyncio.Lock]:
     yield asyncio.Lock()
 
 
-async def _probe(ask: Ask, url: str) -> ProbedFormat | None:
+async def _probe(ask: Ask, url: str) -> PlanFormat | None:
     """Try the formats in order. Returns None after a failure that says nothing about formats, such as a timeout."""
     thinking_tokens = _THINKING_TOKENS
     for format in FORMATS_STRICTEST_FIRST:
@@ -214,7 +190,7 @@ async def _probe(ask: Ask, url: str) -> ProbedFormat | None:
             except WorkerError:
                 return None
         if _obeys(plan_text(reply), format, key, word):
-            return ProbedFormat(format, reply.fingerprint, time.time())
+            return format
     return None
 
 

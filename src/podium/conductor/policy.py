@@ -172,7 +172,7 @@ class WorkerPolicy:
         options = format_options(format, exact, schema("portable"), url=negotiator.url)
         listener = sampling.listener if is_proven and format in CHOICES["schema"] else None
         try:
-            reply, completion = await self._call(calls, messages, sampling, options, listener=listener)
+            _, completion = await self._call(calls, messages, sampling, options, listener=listener)
         except WorkerError as error:
             takes_text = is_proven or negotiator.allows("text")
             if format == "text" or not takes_text or error.retryable or error.kind != "status":
@@ -180,8 +180,7 @@ class WorkerPolicy:
             if is_proven:
                 negotiator.forget()
             return (await self._call(calls, messages, sampling))[1]
-        disobeyed = format != "text" and "{" not in completion.text and not completion.truncated
-        if is_proven and (disobeyed or (not reply.cached and negotiator.is_outdated(reply.fingerprint))):
+        if is_proven and format != "text" and "{" not in completion.text and not completion.truncated:
             negotiator.forget()  # The server may obey another format now, as after an update.
         return completion
 

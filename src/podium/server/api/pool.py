@@ -94,8 +94,8 @@ def _plan_formats(service: Service) -> dict[str, str]:
     """The plan formats of the pool's endpoints that probes of the last day have found."""
     file, formats = ProbeCache(), dict[str, str]()
     for worker in service.pool:
-        if endpoint_of(worker) is not None and (verdict := file.get(worker)) is not None:
-            formats[worker.profile.name] = FORMAT_WORDS[verdict.format]
+        if endpoint_of(worker) is not None and (obeyed := file.get(worker)) is not None:
+            formats[worker.profile.name] = FORMAT_WORDS[obeyed]
     return formats
 
 
