@@ -14,10 +14,12 @@ from podium.errors import ConfigError, WorkerError
 from podium.planners import Committee, Single
 from podium.team import Runner
 from podium.team.team_file import open_pool
-from podium.types import AnswerOptions, Message, Profile, Question
+from podium.types import AnswerOptions, Message, Question
 from podium.workers.base import Request, has_costly_workers, has_paid_workers
+from podium.workers.spec import LocalSpec
 from podium.workers.view import EarlierStep, WorkerView
 
+SPEC = LocalSpec(kind="local", name="small", path="model")
 MESSAGES = (Message(role="user", content="Who founded Rado Mill?"),)
 
 
@@ -153,7 +155,7 @@ class Told:
 
 @pytest.mark.parametrize("text", ["<think>5? No.</think>\nIt is 4.", "[THINK]5? No.[/THINK]It is 4."])
 async def test_thoughts_of_a_local_model_are_no_part_of_its_answer(text):
-    worker = LocalWorker(Profile(name="small"), LocalPolicy("told", Told(text)), temperature=1e-9)
+    worker = LocalWorker(SPEC.model_copy(update={"temperature": 1e-9}), LocalPolicy("told", Told(text)))
     texts, thoughts = [], []
     request = Request(MESSAGES, seed="1", on_text=texts.append, on_reasoning=thoughts.append)
     reply = await worker.answer(request)
@@ -162,7 +164,7 @@ async def test_thoughts_of_a_local_model_are_no_part_of_its_answer(text):
 
 
 async def test_a_local_model_that_begins_inside_a_thought_shows_no_thoughts():
-    worker = LocalWorker(Profile(name="small"), LocalPolicy("told", Told("5?\n</think>\n4")))
+    worker = LocalWorker(SPEC, LocalPolicy("told", Told("5?\n</think>\n4")))
     texts = []
     for on_text in (None, texts.append):
         reply = await worker.answer(Request(MESSAGES, seed="1", on_text=on_text))
@@ -171,6 +173,6 @@ async def test_a_local_model_that_begins_inside_a_thought_shows_no_thoughts():
 
 
 async def test_a_local_model_that_only_thinks_has_no_answer():
-    worker = LocalWorker(Profile(name="small"), LocalPolicy("told", Told("<think>5?")))
+    worker = LocalWorker(SPEC, LocalPolicy("told", Told("<think>5?")))
     with pytest.raises(WorkerError, match="wrote no answer"):
         await worker.answer(Request(MESSAGES, seed="1"))

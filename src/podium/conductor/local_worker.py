@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import file_digest
-from typing import Any, Literal
+from typing import Any
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.local_policy import LocalPolicy
@@ -19,7 +19,7 @@ from podium.conductor.policy import Sampling
 from podium.errors import CheckpointError, ConfigError, UsageError, WorkerError
 from podium.reading.thoughts import ThoughtSplitter, split_thoughts
 from podium.trace import Reply
-from podium.types import Limits, Message, Price, Profile
+from podium.types import Message, Price, Profile
 from podium.workers.base import Request, Worker
 from podium.workers.build import BuildContext
 from podium.workers.spec import LocalSpec
@@ -34,6 +34,7 @@ class LocalWorker(Worker):
 
     Args:
         policy: runs the model.
+        profile: Default: that of the spec.
         identity: what the answers depend on. If it is None, answers are not cached.
     """
 
@@ -41,24 +42,15 @@ class LocalWorker(Worker):
 
     def __init__(
         self,
-        profile: Profile,
+        spec: LocalSpec,
         policy: LocalPolicy,
         *,
-        limits: Limits | None = None,
-        fallback: str | None = None,
-        system: str | None = None,
-        temperature: float = 0.0,
-        reads: Literal["messages", "view"] = "messages",
+        profile: Profile | None = None,
         identity: Mapping[str, Any] | None = None,
     ) -> None:
-        self.profile = profile
-        self.limits = limits or Limits(retries=0)
-        self.fallback = fallback
-        self.identity = identity
-        self._policy = policy
-        self._system = system
-        self._temperature = temperature
-        self._reads = reads
+        self.profile = profile or spec.to_profile()
+        self.limits, self.fallback, self.identity = spec.limits, spec.fallback, identity
+        self._spec, self._policy = spec, policy
         self._begins_inside_thought = False
         """Whether the chat template opens the thought, as an earlier answer showed."""
 
@@ -73,12 +65,11 @@ class LocalWorker(Worker):
         """
         options = request.options
         sampling = Sampling(
-            temperature=self._temperature if options.temperature is None else options.temperature,
+            temperature=self._spec.temperature if options.temperature is None else options.temperature,
             max_tokens=min(self.limits.max_tokens, options.max_tokens or self.limits.max_tokens),
             seed=f"{request.seed}/{request.earlier_duplicates}",
             stop=options.stop,
         )
-        own = () if self._system is None else (Message(role="system", content=self._system),)
         loop, splitter = asyncio.get_running_loop(), ThoughtSplitter(hold=self._begins_inside_thought)
         listeners = (request.on_reasoning, request.on_text)
 
@@ -91,8 +82,11 @@ class LocalWorker(Worker):
             with suppress(RuntimeError):  # The loop has ended, and nothing waits for the text.
                 loop.call_soon_threadsafe(pass_on, splitter.add(text))
 
-        view = Message(role="user", content=view_prompt(request.view)) if self._reads == "view" else None
-        messages = (*own, *(request.messages if view is None else (view,)))
+        messages = request.messages
+        if self._spec.reads == "view":
+            messages = (Message(role="user", content=view_prompt(request.view)),)
+        if self._spec.system is not None:
+            messages = (Message(role="system", content=self._spec.system), *messages)
         done = self._policy.submit(messages, sampling, None if listeners == (None, None) else show)
         try:
             completion = await asyncio.wrap_future(done)
@@ -130,7 +124,8 @@ def build_local(spec: LocalSpec, context: BuildContext) -> Worker:
     """The worker of a spec.
 
     Raises:
-        ConfigError: the folder is no checkpoint, or needs torch, which is not installed.
+        ConfigError: the folder is no checkpoint or needs torch, which is not installed; or its parameters cannot be
+            counted.
     """
     try:
         checkpoint = Checkpoint.read(context.folder / spec.path)
@@ -139,40 +134,23 @@ def build_local(spec: LocalSpec, context: BuildContext) -> Worker:
         raise ConfigError(str(error), ("path",)) from None
     profile = spec.to_profile()
     if spec.price_compute:
-        profile = profile.model_copy(update={"price": _compute_price(spec, checkpoint)})
-    return LocalWorker(
-        profile,
-        policy,
-        limits=spec.limits,
-        fallback=spec.fallback,
-        system=spec.system,
-        temperature=spec.temperature,
-        reads=spec.reads,
-        identity={
-            "kind": "local",
-            "model": _digest(checkpoint),
-            "system": spec.system,
-            "temperature": spec.temperature,
-            "reads": spec.reads,
-            "max_tokens": spec.limits.max_tokens,
-        },
-    )
-
-
-def _compute_price(spec: LocalSpec, checkpoint: Checkpoint) -> Price:
-    """A dollar for 10^12 parameters times tokens.
-
-    Raises:
-        ConfigError: the parameters cannot be counted.
-    """
-    parameters = checkpoint.parameters()
-    if parameters is None:
-        raise ConfigError(
-            f"Worker {spec.name!r}: price_compute counts the parameters of one model.safetensors, which "
-            f"{checkpoint.path} lacks; set price instead.",
-            ("price_compute",),
-        )
-    return Price(input=parameters / _MILLION, output=parameters / _MILLION)
+        if (parameters := checkpoint.parameters()) is None:
+            raise ConfigError(
+                f"Worker {spec.name!r}: price_compute counts the parameters of one model.safetensors, which "
+                f"{checkpoint.path} lacks; set price instead.",
+                ("price_compute",),
+            )
+        price = Price(input=parameters / _MILLION, output=parameters / _MILLION)
+        profile = profile.model_copy(update={"price": price})
+    identity = {
+        "kind": "local",
+        "model": _digest(checkpoint),
+        "system": spec.system,
+        "temperature": spec.temperature,
+        "reads": spec.reads,
+        "max_tokens": spec.limits.max_tokens,
+    }
+    return LocalWorker(spec, policy, profile=profile, identity=identity)
 
 
 def _digest(checkpoint: Checkpoint) -> str:
