@@ -10,7 +10,6 @@ import asyncio
 import json
 from collections.abc import Iterable, Iterator
 from random import Random
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import aiohttp
@@ -71,9 +70,7 @@ class Client:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
 
     async def prompt(self, request: RolloutRequest) -> tuple[Message, ...] | None:
@@ -124,9 +121,15 @@ class Client:
                     f"The scoring service at {self._url} cannot be reached ({why}); start it again."
                 )
             else:
-                if status == 200:
-                    return _read(form, content)
-                failure = _refusal(status, content)
+                try:
+                    if status == 200:
+                        return form.validate_json(content)
+                    failure = ErrorReply.model_validate_json(content).error
+                except ValidationError:
+                    failure = ServiceError(
+                        f"The server at this address is not a scoring service (it replied with status {status}); "
+                        "check the address."
+                    )
                 if status == _UNEQUAL and self._settings is not None:
                     failure = await self._with_differences(failure)
                 if status < 500:
@@ -179,9 +182,7 @@ class SyncClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def prompt(self, request: RolloutRequest) -> tuple[Message, ...] | None:
@@ -240,26 +241,6 @@ def _retry_waits(body: bytes) -> Iterator[float]:
     while True:
         yield jitter.uniform(longest / 2, longest)
         longest = min(2 * longest, _LONGEST_WAIT_S)
-
-
-def _read(form: TypeAdapter[T], content: bytes) -> T:
-    try:
-        return form.validate_json(content)
-    except ValidationError:
-        raise _foreign_reply(200) from None
-
-
-def _refusal(status: int, content: bytes) -> PodiumError:
-    try:
-        return ErrorReply.model_validate_json(content).error
-    except ValidationError:
-        return _foreign_reply(status)
-
-
-def _foreign_reply(status: int) -> ServiceError:
-    return ServiceError(
-        f"The server at this address is not a scoring service (it replied with status {status}); check the address."
-    )
 
 
 def _show(settings: dict[str, Any], key: str) -> str:
