@@ -10,9 +10,7 @@ import pytest
 from transformers import AutoModelForCausalLM
 
 from podium.conductor import Checkpoint, PromptSettings, open_policy
-from podium.conductor.checkpoint import TrainingScope
 from podium.errors import CheckpointError, ConfigError, UsageError
-from scripted_team import open_team
 from tiny_models import CHAT
 
 Make = Callable[..., Path]
@@ -148,17 +146,6 @@ def test_an_unknown_key_of_podium_json_is_refused_with_the_nearest(make_checkpoi
 def test_unknown_checkpoint_name_is_refused_with_the_shipped_names() -> None:
     with pytest.raises(CheckpointError, match=r"warmstat is not a folder.*world-conductor, world-warmstart"):
         Checkpoint.read("warmstat")
-
-
-def test_training_scope_is_derived_from_the_tasks_and_the_pool() -> None:
-    pool = open_team()
-    named = TrainingScope.of("sums", pool, anonymous=False, random_pools=False)
-    assert named == TrainingScope(questions="the questions of sums", simulated=True)
-    numbered = TrainingScope.of("world", pool, anonymous=True, random_pools=False)
-    assert numbered == TrainingScope(questions="the questions of world", simulated=True, workers=pool.names)
-    assert TrainingScope.of("world", pool, anonymous=True, random_pools=True).workers == ()
-    rated = TrainingScope.of("small.parquet", pool, anonymous=False, random_pools=True, ratings=True)
-    assert rated == TrainingScope(questions="the questions of small.parquet", ratings=True)
 
 
 _BARE = """

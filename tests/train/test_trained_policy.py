@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from podium.conductor.checkpoint import Checkpoint
+from podium.conductor.checkpoint import Checkpoint, TrainingScope
 from podium.conductor.prompt import PromptSettings
 from podium.errors import CheckpointError, StoreError
 from podium.train.settings import TrainSettings
@@ -23,10 +23,32 @@ def test_worker_that_no_question_had_has_no_number_for_the_policy(tmp_path: Path
         {"start": str(start), "prompt": {"pool": "anonymous"}, "pool_sampling": {"without": ["ada"]}}
     )
     pool = open_team()
-    scope = podium_file(settings, Checkpoint.read(start), pool).scope
+    scope = podium_file(settings, Checkpoint.read(start), pool).conducts
     assert scope.workers == pool.names[1:]
     assert scope.misfit(pool)
     assert scope.misfit(pool.subset(range(1, len(pool)))) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "of_start", "expected"),
+    [
+        ({}, {}, {"simulated": True}),
+        (
+            {"prompt": {"pool": "anonymous"}},
+            {},
+            {"simulated": True, "workers": open_team().names},
+        ),
+        ({"prompt": {"pool": "anonymous"}, "pool_sampling": {"random": True}}, {}, {"simulated": True}),
+        ({}, {"ratings": True}, {"ratings": True}),
+    ],
+)
+def test_a_policy_conducts_pools_such_as_it_was_trained_on(
+    tmp_path: Path, change: dict[str, Any], of_start: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    start = Checkpoint.read(write_start(tmp_path / "start", podium={"conducts": of_start}))
+    settings = TrainSettings.model_validate({"start": str(start.path), "tasks": "sums", **change})
+    scope = podium_file(settings, start, open_team()).conducts
+    assert scope == TrainingScope(questions="the questions of sums", **expected)
 
 
 def test_full_disk_leaves_no_policy_and_says_so_in_a_sentence(tmp_path: Path) -> None:

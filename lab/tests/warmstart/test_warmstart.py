@@ -205,7 +205,7 @@ def test_a_small_warm_start_learns_and_leaves_a_checkpoint(whole: Whole) -> None
     assert json.loads((whole.folder / "gate.json").read_text()).keys() == whole.reports.keys()
     checkpoint = Checkpoint.read(whole.folder / "policy")
     assert checkpoint.prompt == WORLD.prompt
-    assert checkpoint.declared_scope == WORLD.scope
+    assert checkpoint.scope == WORLD.scope
     with pytest.raises(RunMismatchError, match="there already"):
         run_warmstart(TINY, whole.folder, data=data())
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -18,7 +18,7 @@ from podium.conductor.prompt import PromptSettings
 from podium.config import Settings, build, read_file
 from podium.errors import CheckpointError
 from podium.shipped import shipped_checkpoint, shipped_checkpoints
-from podium.workers.base import costly_workers, has_costly_workers
+from podium.workers.base import costly_workers
 from podium.workers.vote import VOTE
 
 if TYPE_CHECKING:
@@ -39,25 +39,6 @@ class TrainingScope(Settings):
     """Whether every worker must have a rating, and the pool must have a vote."""
     workers: tuple[str, ...] = ()
     """The names of the workers, in order, for a policy that knows workers only by number. If empty, any workers fit."""
-
-    @classmethod
-    def of(
-        cls, tasks: str, pool: Pool, *, anonymous: bool, random_pools: bool, ratings: bool = False
-    ) -> TrainingScope:
-        """The pools that a policy can conduct after reinforcement on the task set `tasks` over `pool`.
-
-        Args:
-            anonymous: whether the policy's prompt has only the numbers of workers.
-            random_pools: whether its questions had random subsets of the pool, so that a number meant no certain
-                worker.
-            ratings: whether the policy reads ratings. Then it may conduct real workers too.
-        """
-        return cls(
-            questions=f"the questions of {tasks}",
-            simulated=not ratings and not has_costly_workers(pool),
-            ratings=ratings,
-            workers=pool.names if anonymous and not random_pools else (),
-        )
 
     def misfit(self, pool: Pool) -> str | None:
         """Why such a policy must not conduct `pool`, in one sentence. None if it may."""
@@ -91,15 +72,10 @@ class PodiumFile(Settings):
 
     prompt: PromptSettings = PromptSettings()
     """How the policy was prompted in training."""
-    conducts: TrainingScope | None = None
-    """The pools that the policy was trained to conduct. If it is None, any pool fits."""
+    conducts: TrainingScope = TrainingScope()
+    """The pools that the policy was trained to conduct. Default: any pool fits."""
     plan: PlanLimits | None = None
     """How plans are sampled, and their limits. If it is None, the caller's defaults hold."""
-
-    @property
-    def scope(self) -> TrainingScope:
-        """The pools that the policy conducts. Any pool fits if the file does not say."""
-        return self.conducts or TrainingScope()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +86,8 @@ class Checkpoint:
     config: Mapping[str, Any]
     """The content of config.json."""
     prompt: PromptSettings
-    declared_scope: TrainingScope | None = None
-    """The value of `conducts` in podium.json. None if there is none."""
+    scope: TrainingScope = field(default_factory=TrainingScope)
+    """The pools that the policy conducts (`PodiumFile.conducts`)."""
     plan: PlanLimits | None = None
     """The value of `plan` in podium.json. None if there is none."""
 
@@ -185,15 +161,6 @@ class Checkpoint:
         config = self._text_config
         return int(config.get("max_position_embeddings") or config.get("n_positions") or 2048)
 
-    @property
-    def scope(self) -> TrainingScope:
-        """The pools that the policy conducts. Any pool fits if podium.json does not say."""
-        return self.declared_scope or TrainingScope()
-
-    def misfit(self, pool: Pool) -> str | None:
-        """Why this policy must not conduct `pool`, in one sentence. None if it may."""
-        return self.scope.misfit(pool)
-
     def tokenizer(self) -> Tokenizer:
         """The tokenizer of tokenizer.json, a new one at each call.
 
@@ -208,10 +175,7 @@ class Checkpoint:
                 "pip install 'podium-conductor[train]'."
             ) from None
         path = self.path / "tokenizer.json"
-        try:
-            content = read_file(path).decode()
-        except (OSError, UnicodeDecodeError) as error:
-            raise CheckpointError(f"{path} cannot be read ({_reason(error)}); {_AGAIN}.") from None
+        content = _text(path)
         try:
             return Tokenizer.from_str(content)
         except Exception as error:  # the library raises nothing narrower
@@ -278,36 +242,47 @@ def read_podium_file(source: str) -> PodiumFile:
         ConfigError: it has a key or a value that is not known.
     """
     path = checkpoint_folder(source)
-    if path.is_dir():
-        path = path / "podium.json"
-        if not path.is_file():
-            raise CheckpointError(
-                f"{source} has no podium.json; give the folder that training wrote, or leave it out."
-            )
-    elif not path.is_file():
-        if source.count("/") != 1 or source.startswith((".", "/", "~")) or source.endswith(".json"):
+    if not path.exists():
+        if not is_hub_name(source) or source.endswith(".json"):
             raise CheckpointError(
                 f"{source} does not exist; give a checkpoint's folder, its podium.json, or OWNER/NAME on the hub."
             )
-        path = _fetch(source)
+        path = fetch_from_hub(source, allow_patterns=["podium.json"])
+    if path.is_dir() and not (path := path / "podium.json").is_file():
+        raise CheckpointError(
+            f"{source} has no podium.json; give the folder that training wrote, or leave it out."
+        )
     return read_podium_json(path)
 
 
-def _fetch(name: str) -> Path:
+def is_hub_name(name: str) -> bool:
+    """Whether a name that is no path here may be OWNER/NAME on the Hugging Face hub."""
+    return name.count("/") == 1 and not name.startswith((".", "/", "~"))
+
+
+def fetch_from_hub(name: str, revision: str | None = None, **which: Any) -> Path:
+    """The folder of a model on the Hugging Face hub, fetched or taken from the hub's cache.
+
+    Args:
+        which: the arguments of `snapshot_download` that choose files.
+
+    Raises:
+        CheckpointError: it cannot be fetched.
+    """
     try:
-        from huggingface_hub import hf_hub_download  # noqa: PLC0415 - takes a while to load
+        from huggingface_hub import snapshot_download  # noqa: PLC0415 - takes a while to load
         from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415
     except ImportError:
         raise CheckpointError(
             f"{name} is no folder here, and huggingface_hub is not installed: pip install huggingface_hub."
         ) from None
     try:
-        return Path(hf_hub_download(name, "podium.json"))
+        return Path(snapshot_download(name, revision=revision, **which))
     except (HfHubHTTPError, OSError, ValueError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise CheckpointError(
-            f"{name} is no folder here, and its podium.json cannot be fetched from the hub: {reason} Fetch it on a "
-            f"machine that reaches the hub, with: hf download {name} podium.json"
+            f"{name} is no folder here, and cannot be fetched from the hub: {reason} Check the name, or fetch "
+            f"it on a machine that reaches the hub, with: hf download {name}"
         ) from None
 
 
@@ -345,20 +320,20 @@ def _missing_files(path: Path) -> list[str]:
     return [what for what, is_there in presence.items() if not is_there]
 
 
-_AGAIN = "save the checkpoint again"
-
-
-def _reason(error: OSError | ValueError) -> str:
-    return error.strerror or str(error) if isinstance(error, OSError) else "it is not UTF-8 text"
+def _text(path: Path) -> str:
+    try:
+        return read_file(path).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror or error if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise CheckpointError(f"{path} cannot be read ({reason}); save the checkpoint again.") from None
 
 
 def _json_object(path: Path) -> dict[str, Any]:
+    text = _text(path)
     try:
-        value = json.loads(read_file(path).decode())
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be read ({_reason(error)}); {_AGAIN}.") from None
+        value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path} is not JSON; {_AGAIN}.") from error
+        raise CheckpointError(f"{path} is not JSON; save the checkpoint again.") from error
     if not isinstance(value, dict):
         raise CheckpointError(f"{path} holds no JSON object; save the checkpoint again.")
     return value

@@ -15,7 +15,7 @@ from podium.calls import Dispatcher
 from podium.conductor.checkpoint import Checkpoint, PlanLimits, TrainingScope
 from podium.conductor.format_probe import FormatNegotiator
 from podium.conductor.guide import open_guide
-from podium.conductor.loaded_model import INSTALLED_LOADERS, LoadedModel, ModelLoader
+from podium.conductor.loaded_model import INSTALLED_LOADERS, LoadedModel
 from podium.conductor.plan_format import endpoint_of
 from podium.conductor.planner import Conductor
 from podium.conductor.policy import Sampling, WorkerPolicy
@@ -150,17 +150,11 @@ def open_policy(source: str | Path | Checkpoint) -> LocalPolicy:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from podium.conductor.local_policy import LocalPolicy  # noqa: PLC0415
 
-    model = _loader_of(checkpoint).load(checkpoint)
+    fitting = (loader.load for _, loader in INSTALLED_LOADERS.items() if loader.loads(checkpoint))
+    model = next(fitting, _open_torch)(checkpoint)
     # Some configurations do not have the size of the vocabulary at the top, but those of guided policies do.
     guide = open_guide(checkpoint.prompt, model.codec.decode, checkpoint.config.get("vocab_size", 0))
     return LocalPolicy(checkpoint.name, model, guide)
-
-
-def _loader_of(checkpoint: Checkpoint) -> ModelLoader:
-    """The first installed loader for this checkpoint. If there is none, the loader of transformers."""
-    return next(
-        (loader for _, loader in INSTALLED_LOADERS.items() if loader.loads(checkpoint)), _TRANSFORMERS
-    )
 
 
 def _open_torch(checkpoint: Checkpoint) -> LoadedModel:
@@ -172,6 +166,3 @@ def _open_torch(checkpoint: Checkpoint) -> LoadedModel:
     from podium.conductor.torch_model import TorchModel  # noqa: PLC0415
 
     return TorchModel(checkpoint)
-
-
-_TRANSFORMERS = ModelLoader(lambda checkpoint: True, _open_torch)

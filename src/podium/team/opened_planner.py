@@ -201,9 +201,9 @@ def _of_endpoint(settings: ConductorSettings, pool: Pool, dispatcher: Dispatcher
     training, plan = "untrained", None
     if settings.podium_file is not None:
         trained = read_podium_file(settings.podium_file)
-        refuse_misfit(settings.podium_file, trained.scope, pool)
+        refuse_misfit(settings.podium_file, trained.conducts, pool)
         settings, plan = settings.with_training(trained), trained.plan
-        training = f"trained on {trained.scope.questions}"
+        training = f"trained on {trained.conducts.questions}"
     endpoint = build_endpoint(settings, pool)
     conductor = make_worker_conductor(endpoint, settings, dispatcher)
     return OpenedPlanner(

@@ -17,6 +17,8 @@ from podium.conductor.checkpoint import (
     PodiumFile,
     TrainingScope,
     checkpoint_folder,
+    fetch_from_hub,
+    is_hub_name,
     is_llama,
     read_podium_json,
 )
@@ -28,6 +30,7 @@ from podium.files import atomic_folder, replace_file
 from podium.rollout.run_folder import RunFolder
 from podium.shipped import shipped_checkpoint
 from podium.train.settings import TrainSettings
+from podium.workers.base import has_costly_workers
 from podium.workers.pool import Pool
 
 TINY_PARAMETERS = 50_000_000
@@ -106,11 +109,11 @@ def find_start(settings: TrainSettings, *, weights: bool = True) -> Checkpoint:
     if not _is_on_hub(name):
         checkpoint = Checkpoint.read(name)
     elif weights:
-        checkpoint = Checkpoint.read(_fetch(name, settings.revision))
+        checkpoint = Checkpoint.read(fetch_from_hub(name, settings.revision))
     else:
         from transformers import AutoConfig  # noqa: PLC0415 - loads torch
 
-        path = _fetch(name, settings.revision, ignore_patterns=_WEIGHTS)
+        path = fetch_from_hub(name, settings.revision, ignore_patterns=_WEIGHTS)
         checkpoint = Checkpoint(
             path, AutoConfig.from_pretrained(path, trust_remote_code=False).to_dict(), settings.prompt
         )
@@ -129,7 +132,7 @@ def prompt_of_start(prompt: PromptSettings, start: str, revision: str | None = N
         CheckpointError: it cannot be fetched.
     """
     if _is_on_hub(start):
-        stated = _fetch(start, revision, allow_patterns=["podium.json"]) / "podium.json"
+        stated = fetch_from_hub(start, revision, allow_patterns=["podium.json"]) / "podium.json"
     else:
         stated = checkpoint_folder(start) / "podium.json"
     if not stated.is_file():
@@ -139,26 +142,7 @@ def prompt_of_start(prompt: PromptSettings, start: str, revision: str | None = N
 
 
 def _is_on_hub(name: str) -> bool:
-    return (
-        name.count("/") == 1
-        and not name.startswith((".", "/", "~"))
-        and not shipped_checkpoint(name)
-        and not Path(name).is_dir()
-    )
-
-
-def _fetch(name: str, revision: str | None, **which: Any) -> Path:
-    from huggingface_hub import snapshot_download  # noqa: PLC0415 - transformers brings it
-    from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415
-
-    try:
-        return Path(snapshot_download(name, revision=revision, **which))
-    except (HfHubHTTPError, OSError, ValueError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise CheckpointError(
-            f"{name} is no folder here, and cannot be fetched from the hub: {reason} Check the name, or fetch it "
-            f"first with: hf download {name}"
-        ) from None
+    return is_hub_name(name) and not shipped_checkpoint(name) and not Path(name).is_dir()
 
 
 def open_tokenizer(settings: TrainSettings, checkpoint: Checkpoint) -> Any:
@@ -211,14 +195,16 @@ def open_codec(settings: TrainSettings, checkpoint: Checkpoint, tokenizer: Any) 
 
 def podium_file(settings: TrainSettings, start: Checkpoint, pool: Pool) -> PodiumFile:
     """The podium.json of the trained policy: its prompt, the limits of its plans, and the pools that it may conduct."""
+    offered = pool.subset(settings.pool_sampling.offered(pool))
+    ratings = start.scope.ratings  # A policy that reads ratings may conduct real workers too.
+    knows_numbers = settings.prompt.pool == "anonymous" and not settings.pool_sampling.random
     return PodiumFile(
         prompt=settings.prompt,
-        conducts=TrainingScope.of(
-            name_without_folder(settings.tasks),
-            pool.subset(settings.pool_sampling.offered(pool)),
-            anonymous=settings.prompt.pool == "anonymous",
-            random_pools=settings.pool_sampling.random,
-            ratings=start.scope.ratings,
+        conducts=TrainingScope(
+            questions=f"the questions of {name_without_folder(settings.tasks)}",
+            simulated=not ratings and not has_costly_workers(offered),
+            ratings=ratings,
+            workers=offered.names if knows_numbers else (),
         ),
         plan=PlanLimits(
             max_plan_tokens=settings.grpo.max_tokens,

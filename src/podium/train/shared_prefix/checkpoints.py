@@ -179,7 +179,7 @@ class Checkpoints:
         """
         path = self.folder / f"{iterations:06d}"
         companions = companion_files(self.start.path)
-        about = PodiumFile(prompt=self.prompt, conducts=self.start.declared_scope)
+        about = PodiumFile(prompt=self.prompt, conducts=self.start.scope)
         with saving(path), atomic_folder(path) as part:
             write_model(model, part, config=self.start.config, companions=companions)
             text = about.model_dump_json(exclude_none=True, indent=2)
