@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -101,81 +101,78 @@ def model_card(run: Path, name: str, *, on_hub: bool = False) -> str:
     start = str(settings.get("start", "unknown") or "fresh weights")
     shown_start = name_without_folder(start)
     folder_name = name.rpartition("/")[2] if on_hub else name
-    metadata = [
-        "library_name: transformers",
-        "pipeline_tag: text-generation",
-        f"tags: [podium, conductor{', trl' if settings.get('engine') == 'trl' else ''}]",
+    base = f"base_model: {start}\n" if start.count("/") == 1 and shown_start == start else ""
+    trained = [
+        f"- Questions: {name_without_folder(str(settings.get('tasks')))}, train split",
+        _pool_line(str(settings.get("pool"))),
+        *_stage_lines(settings, len(rows)),
     ]
-    if start.count("/") == 1 and shown_start == start:
-        metadata.append(f"base_model: {start}")
-    return "\n".join(
-        [
-            "---",
-            *metadata,
-            "---",
-            f"# {name}",
-            "",
-            "A Conductor: a language model that writes workflows for a team of other models. It does not answer "
-            f"questions itself. Trained with Podium {__version__} from {shown_start}.",
-            "",
-            "## Trained on",
-            "",
-            f"- Questions: {name_without_folder(str(settings.get('tasks')))}, train split",
-            *_pool_lines(str(settings.get("pool"))),
-            *_stage_lines(settings, len(rows)),
-            "",
-            "## How it learned",
-            "",
-            *_curve_lines(rows),
-            "",
-            "## Limits",
-            "",
-            *_limit_lines(policy, rows),
-            "",
-            "## Use it",
-            "",
-            "podium.json says how to prompt the model. Podium reads it when it opens the model.",
-            "",
-            "```bash",
-            *([f"hf download {name} --local-dir {folder_name}"] if on_hub else []),
-            f'podium ask "Your question" --conductor {folder_name} --pool YOUR-POOL.toml',
-            f"podium serve --conductor {folder_name} --pool YOUR-POOL.toml",
-            "```",
-            "",
-        ]
-    )
+    fetch = f"hf download {name} --local-dir {folder_name}\n" if on_hub else ""
+    return f"""\
+---
+library_name: transformers
+pipeline_tag: text-generation
+tags: [podium, conductor{", trl" if settings.get("engine") == "trl" else ""}]
+{base}---
+# {name}
+
+A Conductor: a language model that writes workflows for a team of other models. It does not answer questions itself. \
+Trained with Podium {__version__} from {shown_start}.
+
+## Trained on
+
+{_joined(trained)}
+
+## How it learned
+
+{_joined(_curve_lines(rows))}
+
+## Limits
+
+{_joined(_limit_lines(policy, rows))}
+
+## Use it
+
+podium.json says how to prompt the model. Podium reads it when it opens the model.
+
+```bash
+{fetch}podium ask "Your question" --conductor {folder_name} --pool YOUR-POOL.toml
+podium serve --conductor {folder_name} --pool YOUR-POOL.toml
+```
+"""
 
 
-def _pool_lines(pool: str) -> list[str]:
+def _joined(lines: Iterable[str]) -> str:
+    return "\n".join(lines)
+
+
+def _pool_line(pool: str) -> str:
+    shown = name_without_folder(pool)
     try:
         workers = open_pool(pool, ready=False)
     except ConfigError:
-        return [f"- Workers: the pool {name_without_folder(pool)}"]
-    names = ", ".join(profile.name for profile in workers.profiles)
-    return [f"- Workers: {len(workers)} of the pool {name_without_folder(pool)}: {names}"]
+        return f"- Workers: the pool {shown}"
+    return f"- Workers: {len(workers)} of the pool {shown}: {', '.join(workers.names)}"
 
 
-def _stage_lines(settings: Mapping[str, Any], rows: int) -> list[str]:
+def _stage_lines(settings: Mapping[str, Any], rows: int) -> Iterator[str]:
     tuned = "all weights" if settings.get("lora") is None else "LoRA adapters, merged"
     if settings.get("stage") == "sft":
-        return [f"- Supervised on {name_without_folder(settings['sft']['examples'])} ({tuned})"]
-    if "grpo" not in settings:
-        return [*_warmstart_lines(settings), f"- Seed: {settings.get('seed')}"]
-    grpo = settings["grpo"]
-    iterations = rows or grpo.get("iterations")
-    return [
-        f"- GRPO: {iterations} iterations of {grpo.get('questions')} questions with {grpo.get('group')} "
-        f"rollouts each, {settings.get('rounds')} round(s), learning rate {grpo.get('lr')} ({tuned})",
-        f"- Seed: {settings.get('seed')}",
-    ]
-
-
-def _warmstart_lines(settings: Mapping[str, Any]) -> list[str]:
-    steps = sum(stage["steps"] for stage in settings["stages"])
-    return [
-        f"- Warm start: supervised on examples of {name_without_folder(str(settings.get('tasks')))}, {steps} steps of "
-        f"{settings.get('batch')} examples, learning rate {settings.get('lr')}"
-    ]
+        yield f"- Supervised on {name_without_folder(settings['sft']['examples'])} ({tuned})"
+        return
+    if (grpo := settings.get("grpo")) is None:
+        yield (
+            f"- Warm start: supervised on examples of {name_without_folder(str(settings.get('tasks')))}, "
+            f"{sum(stage['steps'] for stage in settings['stages'])} steps of {settings.get('batch')} examples, "
+            f"learning rate {settings.get('lr')}"
+        )
+    else:
+        yield (
+            f"- GRPO: {rows or grpo.get('iterations')} iterations of {grpo.get('questions')} questions with "
+            f"{grpo.get('group')} rollouts each, {settings.get('rounds')} round(s), learning rate {grpo.get('lr')} "
+            f"({tuned})"
+        )
+    yield f"- Seed: {settings.get('seed')}"
 
 
 def _curve_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
