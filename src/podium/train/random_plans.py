@@ -25,13 +25,13 @@ def _phrases(*parts: Sequence[str]) -> tuple[str, ...]:
 
 
 _HOW = (
-    "",
-    " Work step by step.",
-    " Be brief.",
-    " Show each step in a line of its own.",
-    " Take nothing for granted.",
-    " State what you assume.",
-    " Say how sure you are.",
+    ".",
+    ". Work step by step.",
+    ". Be brief.",
+    ". Show each step in a line of its own.",
+    ". Take nothing for granted.",
+    ". State what you assume.",
+    ". Say how sure you are.",
 )
 _ANSWER = (
     "",
@@ -50,61 +50,42 @@ _SOLVE = (
     "Find the answer",
     "Give your own solution",
 )
+_PREPARE = (
+    "List the facts that matter",
+    "Say what is asked, and in which form",
+    "Make a plan, and do not carry it out",
+    "Do the first part of the work alone",
+    "Name what could go wrong",
+    "Put the question in your own words",
+    "Give a rough estimate first",
+)
+_GO_ON = (
+    "Go on from the work shown",
+    "Carry out the plan shown",
+    "Do the next part, with what is shown",
+    "Solve it in another way than shown",
+)
+_CHECK = (
+    "Check the work shown and mend it",
+    "Look for a mistake in what is shown",
+    "Say which of the responses shown is right, and why",
+)
+_FINISH = (
+    "Compare the answers shown and give the best one",
+    "Write the final answer from the work shown",
+    "Check the work shown, and give the whole answer",
+    "Finish the work and answer the question",
+    "Join what is shown to one complete answer",
+    "If the answer shown is wrong, correct it; give the whole answer",
+)
 WORDINGS: dict[StepRole, tuple[tuple[str, ...], ...]] = {
-    "start": (
-        _phrases(_SOLVE, (".",), _HOW, _ANSWER),
-        _phrases(_SOLVE, _PROGRAM),
-        _phrases(
-            (
-                "List the facts that matter",
-                "Say what is asked, and in which form",
-                "Make a plan, and do not carry it out",
-                "Do the first part of the work alone",
-                "Name what could go wrong",
-                "Put the question in your own words",
-                "Give a rough estimate first",
-            ),
-            (".",),
-            _HOW,
-        ),
-    ),
+    "start": (_phrases(_SOLVE, _HOW, _ANSWER), _phrases(_SOLVE, _PROGRAM), _phrases(_PREPARE, _HOW)),
     "middle": (
-        _phrases(
-            (
-                "Go on from the work shown",
-                "Carry out the plan shown",
-                "Do the next part, with what is shown",
-                "Solve it in another way than shown",
-            ),
-            (".",),
-            _HOW,
-        ),
-        _phrases(
-            (
-                "Check the work shown and mend it",
-                "Look for a mistake in what is shown",
-                "Say which of the responses shown is right, and why",
-            ),
-            (".",),
-            _HOW,
-        ),
+        _phrases(_GO_ON, _HOW),
+        _phrases(_CHECK, _HOW),
         _phrases(("Carry out what is shown", "Check what is shown"), _PROGRAM),
     ),
-    "end": (
-        _phrases(
-            (
-                "Compare the answers shown and give the best one",
-                "Write the final answer from the work shown",
-                "Check the work shown, and give the whole answer",
-                "Finish the work and answer the question",
-                "Join what is shown to one complete answer",
-                "If the answer shown is wrong, correct it; give the whole answer",
-            ),
-            (".",),
-            _HOW,
-            _ANSWER,
-        ),
-    ),
+    "end": (_phrases(_FINISH, _HOW, _ANSWER),),
     "tool": (
         ("Use what is shown.", "Take the responses shown.", "Give the result.", "Run on what is shown."),
     ),
