@@ -55,7 +55,7 @@ def test_examples_may_change_until_a_run_has_learned_some(sft: Settings, tmp_pat
         settings = TrainSettings.model_validate(sft | {"sft": sft["sft"] | keys})
         return run_sft(settings, tmp_path / "run")
 
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(UsageError, match="there is no such file"):
         run(examples=str(tmp_path / "none.jsonl"))
     assert Checkpoint.read(run())
     with pytest.raises(RunMismatchError, match=r"sft\.examples was"):

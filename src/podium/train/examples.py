@@ -7,7 +7,6 @@ messages, since they may be for another pool.
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,14 +16,13 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter, ValidationError
 
 from podium.conductor.prompt import renumber_workers
-from podium.config import read_file
 from podium.errors import ConfigError
 from podium.planner import EarlierRound
 from podium.planners.constant_and_random import random_workflow
 from podium.rollout.judging import grade_answer
+from podium.rows import read_rows
 from podium.scoring import RolloutRequest, ScoringSession
 from podium.store import TraceStore
-from podium.tasks import Task
 from podium.tasks.overlap import question_key
 from podium.trace import Trace
 from podium.train.random_plans import random_plan, random_thought
@@ -97,12 +95,9 @@ async def _from_random(settings: TrainSettings, session: ScoringSession) -> Asyn
             yield Demonstration(messages, render(workflow))
             continue
         workflow = random_plan(random, pool, max_steps=settings.max_steps, access=prompt.access)
-        takers = [pool[step.worker].name for step in workflow.steps]
-        described = prompt.pool == "described"
-        names = [profile.name for profile in pool] if described else []
-        thought = random_thought(
-            random, takers if described else [f"model {step.worker}" for step in workflow.steps]
-        )
+        names = [profile.name for profile in pool] if prompt.pool == "described" else []
+        takers = [names[step.worker] if names else f"model {step.worker}" for step in workflow.steps]
+        thought = random_thought(random, takers)
         yield Demonstration(messages, render(workflow, prompt.form, names=names, thought=thought))
 
 
@@ -110,8 +105,10 @@ async def _from_file(
     settings: TrainSettings, session: ScoringSession, path: Path
 ) -> AsyncIterator[Demonstration]:
     """Lines with "messages" and "completion", or with "question" and "plan" for the run's own pool."""
-    for number, row in _lines(path):
-        location = f"{path}, line {number}"
+    for read in read_rows(path):
+        row, location = read.values, read.location
+        if read.error:
+            raise ConfigError(f"{location}: {read.error}.")
         if "question" in row and "plan" in row:
             written = _text(row, "plan", location)
             plan = _parse(written, settings, len(session.pool))
@@ -120,7 +117,8 @@ async def _from_file(
                     f"{location}: the plan cannot be run: {getattr(plan, 'message', 'it is empty.')}"
                 )
             names = session.pool.names
-            request = _draw_request(session, f"sft/{settings.seed}/{number}", _worker_names([plan], names))
+            line = location.rpartition(" ")[2]
+            request = _draw_request(session, f"sft/{settings.seed}/{line}", _worker_names([plan], names))
             if request is None:
                 raise ConfigError(f"{location}: pool_sampling does not offer the plan's workers together.")
             messages = session.messages(Question(text=_text(row, "question", location)), request)
@@ -143,24 +141,6 @@ def _text(row: Mapping[str, Any], key: str, location: str) -> str:
     return value
 
 
-def _lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    try:
-        lines = read_file(path, 2**32).decode().split("\n")  # JSON strings may contain other line separators.
-    except OSError as error:
-        raise ConfigError(f"sft.examples: {path} cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"sft.examples: {path} is not UTF-8 text; save it as UTF-8.") from None
-    for number, line in enumerate(lines, start=1):
-        if line.strip():
-            try:
-                row = json.loads(line)
-            except ValueError:
-                row = None
-            if not isinstance(row, dict):
-                raise ConfigError(f"{path}, line {number}: is not a JSON object.")
-            yield number, row
-
-
 async def _from_traces(
     settings: TrainSettings, session: ScoringSession, path: Path, on_warning: Callable[[str], None]
 ) -> AsyncIterator[Demonstration]:
@@ -175,15 +155,13 @@ async def _from_traces(
                 foreign += 1
             elif sft.max_cost_usd is not None and trace.uncached_usd > sft.max_cost_usd:
                 continue
-            elif await _score(session, session.task(task_id), trace) >= sft.min_score:
-                for example in _rounds(settings, session, trace):
+            else:
+                answer = trace.answer if trace.status == "ok" else None
+                grade = await grade_answer(session.task(task_id), answer, session.dispatcher)
+                for example in _rounds(settings, session, trace) if grade.score >= sft.min_score else ():
                     yield example
     if foreign:
         on_warning(f"{path}: {foreign:,} traces are of other questions than those of {settings.tasks}.")
-
-
-async def _score(session: ScoringSession, task: Task, trace: Trace) -> float:
-    return (await grade_answer(task, trace.answer, session.dispatcher)).score if trace.status == "ok" else 0.0
 
 
 def _rounds(settings: TrainSettings, session: ScoringSession, trace: Trace) -> Iterator[Demonstration]:
