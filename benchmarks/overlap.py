@@ -34,7 +34,7 @@ from podium.train.metrics_recorder import Recorder
 from podium.train.opening import open_engine
 from podium.train.preflight import PreparedTraining
 from podium.train.progress import Progress
-from podium.train.run import ScoredTasks, make_job, run_in_thread
+from podium.train.run import make_job, run_in_thread
 from podium.train.settings import TrainSettings
 from podium.train.trained_policy import resolve
 from podium.train.trl.ranks import AcceleratedRanks
@@ -83,7 +83,7 @@ async def batch_seconds(experiment: TrainSettings, pool: Pool, folder: Path) -> 
     tokenizer = AutoTokenizer.from_pretrained(start.path)
     prepared = PreparedTraining(pool, start, tokenizer, PlainTextCodec.of(start), session.tasks)
     recorder = Recorder(experiment, run=run, progress=Progress(print, noun="plans"))
-    scored = ScoredTasks(scoring, list(session.tasks))
+    scored = scoring, list(session.tasks), ()
     job = make_job(experiment, folder, prepared, scored, ranks=AcceleratedRanks(), recorder=recorder)
     await run_in_thread(open_engine("trl"), job)
     (row,) = run.rows().read()

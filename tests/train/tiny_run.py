@@ -33,7 +33,7 @@ from podium.train.opening import open_engine
 from podium.train.preflight import PreparedTraining
 from podium.train.progress import Progress
 from podium.train.ranks import Ranks
-from podium.train.run import ScoredTasks, make_job, run_in_thread
+from podium.train.run import make_job, run_in_thread
 from podium.train.runtime import generator
 from podium.train.settings import CHANGEABLE_ON_RESUME, GRPOSettings, TrainSettings
 from podium.train.shape import ModelShape
@@ -213,7 +213,7 @@ async def run(
     made = make_settings(start, grpo, **settings)
     session = make_session(made, pool)
     evaluated = [f"validation/{name}" for name in make_tasks(3)] if grpo.eval_every else ()
-    scored = ScoredTasks(scoring(session), list(session.tasks), evaluated)
+    scored = scoring(session), list(session.tasks), evaluated
     recorder = Recorder(
         made,
         run=RunFolder.open(folder, made, changeable=CHANGEABLE_ON_RESUME),

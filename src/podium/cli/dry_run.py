@@ -15,7 +15,7 @@ from podium.cli.team_options import DispatchOptions, open_limited_dispatcher
 from podium.cli.terminal import open_console, plain_table, print_json
 from podium.train.dry_run import DryRunSample, WorkerTrial, estimate_gpu, run_hours
 from podium.train.gpu_estimate import GIB, GPUEstimate
-from podium.train.opening import open_engine
+from podium.train.opening import open_ranks
 from podium.train.preflight import Preflight, preflight
 from podium.train.settings import TrainSettings
 from podium.train.trained_policy import resolve
@@ -28,7 +28,7 @@ async def dry_run(settings: TrainSettings, run: Path | None, *, calls: DispatchO
     Only the first rank does so. Returns the exit status: 1 if the run would be refused or a worker did not answer.
     """
     settings = resolve(settings, required=False)  # The preflight lists what is wrong with the start.
-    ranks = open_engine(settings.engine).open_ranks(settings)
+    ranks = open_ranks(settings)
     if not ranks.is_first:
         return 0
     warnings: list[str] = []

@@ -8,7 +8,7 @@ outside, in the same way for both engines.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -18,10 +18,9 @@ from podium.conductor.codec import PromptCodec
 from podium.errors import PodiumError
 from podium.rollout.run_folder import RunFolder
 from podium.train.metrics_recorder import Recorder
-from podium.train.policy_evaluation import PolicyEvaluation
 from podium.train.progress import Progress
 from podium.train.ranks import Ranks
-from podium.train.rollouts import RolloutCollector
+from podium.train.rollouts import RolloutCollector, Sampler
 from podium.train.schedule import ScheduledGroup
 from podium.train.settings import TrainSettings
 
@@ -54,7 +53,8 @@ class TrainingJob(_Job):
     groups: Sequence[ScheduledGroup]
     rollouts: RolloutCollector
     recorder: Recorder
-    evaluation: PolicyEvaluation | None
+    evaluate: Callable[[Sampler], dict[str, Any]] | None
+    """Evaluates the policy that a sampler samples from. None if there are no evaluations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,7 @@ class SupervisedJob(_Job):
     run: RunFolder | None
     """The run's folder, for the rows. None on a rank that writes no rows."""
     progress: Progress
+    ranks: Ranks
 
 
 Job_contra = TypeVar("Job_contra", contravariant=True)
@@ -87,14 +88,6 @@ Job_contra = TypeVar("Job_contra", contravariant=True)
 
 class TrainingEngine(Protocol[Job_contra]):
     """The module of an engine, for one stage."""
-
-    def open_ranks(self, settings: TrainSettings) -> Ranks:
-        """The processes that train together.
-
-        Raises:
-            ConfigError: a setting of the ranks cannot be used.
-        """
-        ...
 
     def find_problems(
         self, settings: TrainSettings, start: Checkpoint | None, ranks: int

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from podium.errors import PodiumError
-from podium.train.settings import TrainSettings
 
 T = TypeVar("T")
 
@@ -60,9 +59,3 @@ class Ranks:
         if failure is not None:
             raise failure
         return made
-
-
-def open_single_rank(settings: TrainSettings) -> Ranks:
-    """The ranks of an engine that trains in one process."""
-    del settings
-    return Ranks()

@@ -147,11 +147,9 @@ class RolloutCollector:
         """
         seconds = {"sample": 0.0, "score": 0.0}
         for round_number in range(self.rounds):
-            samples, sampled_s, scored_s = self._run_round(
-                round_number, samples, sampler, max_samples=max_samples, greedy=greedy
+            samples = self._run_round(
+                round_number, samples, sampler, seconds, max_samples=max_samples, greedy=greedy
             )
-            seconds["sample"] += sampled_s
-            seconds["score"] += scored_s
         rewarded = with_rewards(samples, self.discount)
         if self.gate is not None and not greedy and any(sample.group.iteration == 0 for sample in rewarded):
             self.gate(self.ranks.gather(rewarded))
@@ -162,12 +160,11 @@ class RolloutCollector:
         round_number: int,
         samples: Sequence[RolloutSample],
         sampler: Sampler,
-        *,
-        max_samples: int,
-        greedy: bool,
-    ) -> tuple[Sequence[RolloutSample], float, float]:
-        """Take the samples through one round. Returns all samples, the seconds until the last token, and those after
-        it."""
+        seconds: dict[str, float],
+        **drawing: Any,
+    ) -> Sequence[RolloutSample]:
+        """Take the samples through one round, and add to the seconds until and after the last token. Returns all
+        samples."""
         earlier = {sample.key: sample for sample in samples if sample.group.round == round_number - 1}
         current = {sample.key: sample for sample in samples if sample.group.round == round_number}
         pending: list[tuple[RolloutSample, Future[Score]]] = []
@@ -186,30 +183,23 @@ class RolloutCollector:
             pending.append((sample, asyncio.run_coroutine_threadsafe(scoring, self.loop)))
 
         error = None
-        sampled_s = scored_s = 0.0
         try:
             prompting = self._with_prompts(list(current.values()), earlier)
             current |= self._wait_for(asyncio.run_coroutine_threadsafe(prompting, self.loop))
             started = time.perf_counter()
-            sampler.draw(
-                list(current.values()),
-                on_end,
-                round_number=round_number,
-                max_samples=max_samples,
-                greedy=greedy,
-            )
+            sampler.draw(list(current.values()), on_end, round_number=round_number, **drawing)
             written = time.perf_counter()
             scored, error = self._take_scores(pending)
             current |= scored
-            sampled_s, scored_s = written - started, time.perf_counter() - written
+            seconds["sample"] += written - started
+            seconds["score"] += time.perf_counter() - written
         except PodiumError as failure:
             error = failure
         finally:
             for _, score in pending:
                 score.cancel()
         self._raise_everywhere(error)
-        whole = [current[sample.key] if sample.group.round == round_number else sample for sample in samples]
-        return whole, sampled_s, scored_s
+        return [current[sample.key] if sample.group.round == round_number else sample for sample in samples]
 
     async def _with_prompts(
         self, current: Sequence[RolloutSample], earlier: Mapping[RolloutKey, RolloutSample]

@@ -11,7 +11,6 @@ import secrets
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,12 +25,12 @@ from podium.store import TraceStore
 from podium.train.engine import TrainingEngine, TrainingJob
 from podium.train.metrics import check_gate
 from podium.train.metrics_recorder import Recorder
-from podium.train.opening import open_engine
-from podium.train.policy_evaluation import PolicyEvaluation
+from podium.train.opening import open_engine, open_ranks
+from podium.train.policy_evaluation import evaluate_policy
 from podium.train.preflight import PreparedTraining, open_client, preflight
 from podium.train.progress import Progress
 from podium.train.ranks import Ranks
-from podium.train.rollouts import RolloutCollector, TrainingInterruptedError
+from podium.train.rollouts import RolloutCollector, Sampler, TrainingInterruptedError
 from podium.train.schedule import IterationSeeds, schedule
 from podium.train.settings import GateSettings, TrainSettings
 from podium.train.trained_policy import resolve, write_policy
@@ -60,7 +59,7 @@ async def run_grpo(
     """
     settings = resolve(settings)
     engine = open_engine(settings.engine)
-    ranks = engine.open_ranks(settings)
+    ranks = open_ranks(settings)
     tell = say if ranks.is_first else lambda line: None
     async with (
         preflight(
@@ -104,15 +103,8 @@ async def run_grpo(
         return folder / "policy"
 
 
-@dataclass(frozen=True, slots=True)
-class ScoredTasks:
-    """A scoring session, and the ids of the tasks that it can score."""
-
-    scoring: ScoringBackend
-    tasks: Sequence[str]
-    """Ids of the training questions."""
-    eval_tasks: Sequence[str] = ()
-    """Ids of the validation questions that the policy is evaluated on."""
+ScoredTasks = tuple[ScoringBackend, Sequence[str], Sequence[str]]
+"""A scoring session, and the ids of the training questions and of the validation questions that it can score."""
 
 
 def make_job(
@@ -125,10 +117,11 @@ def make_job(
     recorder: Recorder,
 ) -> TrainingJob:
     """Make the job that an engine trains on this rank. Plans run in the event loop that runs now."""
+    scoring, tasks, eval_tasks = scored
     offered = prepared.pool.subset(settings.pool_sampling.offered(prepared.pool))
     gate = partial(check_gate, settings, offered.names)
     rollouts = RolloutCollector(
-        scored.scoring,
+        scoring,
         asyncio.get_running_loop(),
         prepared.codec,
         rounds=settings.rounds,
@@ -139,20 +132,23 @@ def make_job(
         on_plan=lambda tokens: recorder.progress.advance(1, tokens),
         gate=None if settings.grpo.gate == GateSettings() else gate,
     )
-    evaluation = None
-    if scored.eval_tasks:
-        batch_size = settings.batch // ranks.size // settings.rounds
-        evaluation = PolicyEvaluation(scored.eval_tasks, rollouts, seed=settings.seed, batch_size=batch_size)
+    batch_size = max(1, settings.batch // ranks.size // settings.rounds)
+
+    def evaluate(sampler: Sampler) -> dict[str, Any]:
+        return evaluate_policy(
+            rollouts, eval_tasks, seed=settings.seed, batch_size=batch_size, sampler=sampler
+        )
+
     return TrainingJob(
         settings,
         folder,
         initial_checkpoint=prepared.start,
         tokenizer=prepared.tokenizer,
         codec=prepared.codec,
-        groups=schedule(settings, scored.tasks),
+        groups=schedule(settings, tasks),
         rollouts=rollouts,
         recorder=recorder,
-        evaluation=evaluation,
+        evaluate=evaluate if eval_tasks else None,
     )
 
 
@@ -175,7 +171,7 @@ async def open_scoring(
     """
     if settings.scoring_url is not None:
         async with open_client(settings) as client:
-            yield ScoredTasks(client, await client.task_ids())
+            yield client, await client.task_ids(), ()
     elif ranks.is_first:
         assert dispatcher is not None
         tasks, eval_tasks = list(prepared.tasks), list(prepared.eval_tasks)
@@ -203,7 +199,7 @@ async def open_scoring(
                 raise
             finally:
                 ranks.broadcast(invitation)
-            yield ScoredTasks(session, tasks, eval_tasks)
+            yield session, tasks, eval_tasks
     else:
         invitation = ranks.broadcast(None)
         if isinstance(invitation, PodiumError):
@@ -211,7 +207,7 @@ async def open_scoring(
         assert isinstance(invitation, tuple)
         url, key, tasks, eval_tasks = invitation
         async with Client(url, key=key, settings=settings) as client:
-            yield ScoredTasks(client, tasks, eval_tasks)
+            yield client, tasks, eval_tasks
 
 
 async def run_in_thread(engine: TrainingEngine[TrainingJob], job: TrainingJob) -> None:

@@ -214,11 +214,6 @@ class TrainSettings(ScoringSettings):
         """Completions of an iteration, over all rounds."""
         return self.grpo.questions * self.grpo.group
 
-    @property
-    def plans(self) -> int:
-        """The most plans of the whole run, including evaluations."""
-        return self.plans_with(self.grpo.eval_questions)
-
     def plans_with(self, evaluated: int) -> int:
         """The most plans of the whole run if each evaluation has so many questions."""
         every = self.grpo.eval_every
@@ -264,7 +259,7 @@ def settings_of_other_engine(settings: TrainSettings) -> Iterator[ConfigError]:
     default = TrainSettings(start="-")
     for other, keys in ENGINE_ONLY.items():
         for key in keys if other != settings.engine else ():
-            if _value(settings, key) != _value(default, key):
+            if setting_value(settings, key) != setting_value(default, key):
                 yield ConfigError(
                     f"{key} is a setting of the engine {other}, and this run's is {settings.engine}: leave it out, or "
                     f'set engine = "{other}".',
@@ -272,7 +267,8 @@ def settings_of_other_engine(settings: TrainSettings) -> Iterator[ConfigError]:
                 )
 
 
-def _value(settings: Any, key: str) -> Any:
+def setting_value(settings: Any, key: str) -> Any:
+    """The value of a dotted key."""
     for part in key.split("."):
         settings = getattr(settings, part)
     return settings

@@ -21,7 +21,7 @@ from podium.scoring import open_session
 from podium.team.team_file import open_pool
 from podium.train.engine import EncodedExample, SupervisedJob
 from podium.train.examples import Demonstration, collect_demonstrations
-from podium.train.opening import open_supervised_engine
+from podium.train.opening import open_ranks, open_supervised_engine
 from podium.train.progress import Progress
 from podium.train.settings import TrainSettings, unequal_levels
 from podium.train.trained_policy import find_start, open_codec, open_tokenizer, resolve, write_policy
@@ -51,7 +51,7 @@ def run_sft(
     """
     settings = resolve(settings)
     engine = open_supervised_engine(settings.engine)
-    ranks = engine.open_ranks(settings)
+    ranks = open_ranks(settings)
     for refusal in (*unequal_levels(settings), *engine.find_problems(settings, None, ranks.size)):
         raise refusal  # Refuse the run before anything is fetched.
     with ExitStack() as opened:
@@ -82,7 +82,7 @@ def run_sft(
         encoded = encode_examples(examples, codec, tokenizer.eos_token_id, start)
         progress.total = round(settings.sft.epochs * len(encoded))
         progress.phase("loading the model")
-        engine.train(SupervisedJob(settings, folder, start, tokenizer, encoded, run, progress))
+        engine.train(SupervisedJob(settings, folder, start, tokenizer, encoded, run, progress, ranks))
         if ranks.is_first:
             write_policy(folder, settings, start, pool)
         ranks.wait()

@@ -16,7 +16,7 @@ from podium.train.metrics_recorder import Recorder
 from podium.train.preflight import PreparedTraining
 from podium.train.progress import Progress
 from podium.train.ranks import Ranks
-from podium.train.run import ScoredTasks, make_job
+from podium.train.run import make_job
 from podium.train.settings import TrainSettings
 from scripted_team import open_team
 
@@ -28,5 +28,4 @@ def make_trl_job(
     tokenizer = AutoTokenizer.from_pretrained(start.path)
     recorder = Recorder(settings, run=RunFolder(folder), progress=Progress(print, noun="plans"))
     prepared = PreparedTraining(open_team(), start, tokenizer, PlainTextCodec.of(start))
-    scored = ScoredTasks(scoring, tasks)
-    return make_job(settings, folder, prepared, scored, ranks=Ranks(), recorder=recorder)
+    return make_job(settings, folder, prepared, (scoring, tasks, ()), ranks=Ranks(), recorder=recorder)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from statistics import fmean
 from typing import Any
 
@@ -19,7 +18,6 @@ from podium.conductor.guide import open_guide
 from podium.errors import CheckpointError, ConfigError, PodiumError
 from podium.train.engine import TrainingJob
 from podium.train.objective import ADVANTAGES, LOSSES
-from podium.train.ranks import open_single_rank
 from podium.train.rollouts import RolloutSample, TrainingInterruptedError
 from podium.train.runtime import Precision, compute_on_one_core, resolve_device, resolve_dtype
 from podium.train.schedule import ScheduledGroup
@@ -34,8 +32,6 @@ from podium.train.trained_policy import TINY_PARAMETERS
 
 MAX_PARAMETERS = 1_000_000_000
 """The most parameters of a model that this engine trains."""
-
-open_ranks = open_single_rank
 
 
 def find_problems(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
@@ -80,10 +76,30 @@ def train(job: TrainingJob) -> None:
     latest = checkpoints.latest()
     done = 0 if latest is None else checkpoints.restore(latest, model, optimizer)
     recorder.resume(done)
-    trainer = _Trainer(job, model, optimizer, reference)
+    guide = open_guide(job.settings.prompt, job.codec.decode, job.initial_checkpoint.config["vocab_size"])
     goes_on = not recorder.is_over
     while goes_on and done < settings.iterations:
-        goes_on = trainer.iterate(done)
+        recorder.start_iteration(done)
+        groups = [group for group in job.groups if group.iteration == done]
+        samples = [RolloutSample(group, number) for group in groups for number in range(job.settings.samples)]
+        sampler = GroupSampler(
+            model,
+            eos_token_ids=job.initial_checkpoint.eos_token_ids,
+            max_tokens=settings.max_tokens,
+            temperature=settings.temperature,
+            seed=f"train/{job.settings.seed}/{done}/sample",
+            guide=guide,
+        )
+        completed, seconds = job.rollouts.run(samples, sampler, max_samples=len(samples))
+        if job.rollouts.stop.is_set():
+            raise TrainingInterruptedError
+        began = time.perf_counter()
+        figures = _update(model, optimizer, completed, settings, reference, iteration=done)
+        seconds["update"] = time.perf_counter() - began
+        evaluation = None
+        if job.evaluate is not None and recorder.is_evaluation_due:
+            evaluation = job.evaluate(sampler)
+        goes_on = recorder.record(completed, seconds=seconds, evaluation=evaluation, **figures)
         done += 1
         if done % settings.save_every == 0:
             checkpoints.save(model, optimizer, done)
@@ -103,79 +119,33 @@ def open_model(start: Checkpoint, precision: Precision) -> PolicyModel:
     return model
 
 
-class _Trainer:
-    """The loop of one run: it holds what every iteration needs."""
-
-    def __init__(
-        self,
-        job: TrainingJob,
-        model: PolicyModel,
-        optimizer: torch.optim.Optimizer,
-        reference: ReferencePolicy | None,
-    ) -> None:
-        self._job, self._model, self._optimizer, self._reference = job, model, optimizer, reference
-        self._groups = {
-            iteration: list(groups)
-            for iteration, groups in groupby(job.groups, key=lambda group: group.iteration)
-        }
-        self._guide = open_guide(
-            job.settings.prompt, job.codec.decode, job.initial_checkpoint.config["vocab_size"]
-        )
-
-    def iterate(self, iteration: int) -> bool:
-        """Run one batch of rollouts, update the policy on it, and record both. Returns whether the run goes on."""
-        job, settings = self._job, self._job.settings.grpo
-        job.recorder.start_iteration(iteration)
-        samples = [
-            RolloutSample(group, rollout)
-            for group in self._groups[iteration]
-            for rollout in range(job.settings.samples)
-        ]
-        sampler = GroupSampler(
-            self._model,
-            eos_token_ids=job.initial_checkpoint.eos_token_ids,
-            max_tokens=settings.max_tokens,
-            temperature=settings.temperature,
-            seed=f"train/{job.settings.seed}/{iteration}/sample",
-            guide=self._guide,
-        )
-        completed, seconds = job.rollouts.run(samples, sampler, max_samples=len(samples))
-        if job.rollouts.stop.is_set():
-            raise TrainingInterruptedError
-        began = time.perf_counter()
-        figures = self._update(iteration, completed)
-        seconds["update"] = time.perf_counter() - began
-        evaluation = None
-        if job.evaluation is not None and job.recorder.is_evaluation_due:
-            evaluation = job.evaluation(sampler)
-        return job.recorder.record(completed, seconds=seconds, evaluation=evaluation, **figures)
-
-    def _update(self, iteration: int, samples: Sequence[RolloutSample]) -> dict[str, Any]:
-        """Take the optimiser's steps on a batch. Returns the figures of the last step."""
-        settings = self._job.settings.grpo
-        groups, ratios = [], list[float]()
-        for of_row, advantages in advantages_of(samples, settings):
-            group = make_group(of_row, advantages, settings.skip_suffix_min_prob, self._reference)
-            groups.append(group)
-            for drawn, references in zip(
-                group.old_logprobs or (), group.reference_logprobs or (), strict=False
-            ):
-                ratios += [sample - other for sample, other in zip(drawn, references, strict=True)]
-        logprobs = [value for sample in samples for value in sample.logprobs or ()]
-        rate = learning_rate(
-            iteration, peak=settings.lr, iterations=settings.iterations, warmup=settings.warmup
-        )
-        updates = [
-            update(self._model, self._optimizer, groups, settings, rate=rate)
-            for _ in range(settings.num_iterations)
-        ]
-        return {
-            "loss": updates[-1].loss,
-            "grad_norm": updates[-1].grad_norm,
-            "lr": rate,
-            "entropy": -fmean(logprobs) if logprobs else 0.0,
-            "kl": fmean(ratios) if ratios else 0.0,
-        }
+def _update(
+    model: PolicyModel,
+    optimizer: torch.optim.Optimizer,
+    samples: Sequence[RolloutSample],
+    settings: GRPOSettings,
+    reference: ReferencePolicy | None,
+    *,
+    iteration: int,
+) -> dict[str, Any]:
+    """Take the optimiser's steps on a batch. Returns the figures of the last step."""
+    groups, ratios = [], list[float]()
+    for of_row, advantages in advantages_of(samples, settings):
+        group = make_group(of_row, advantages, settings.skip_suffix_min_prob, reference)
+        groups.append(group)
+        for drawn, references in zip(group.old_logprobs or (), group.reference_logprobs or (), strict=False):
+            ratios += [sample - other for sample, other in zip(drawn, references, strict=True)]
+    logprobs = [value for sample in samples for value in sample.logprobs or ()]
+    rate = learning_rate(iteration, peak=settings.lr, iterations=settings.iterations, warmup=settings.warmup)
+    for _ in range(settings.num_iterations):
+        loss, norm = update(model, optimizer, groups, settings, rate=rate)
+    return {
+        "loss": loss,
+        "grad_norm": norm,
+        "lr": rate,
+        "entropy": -fmean(logprobs) if logprobs else 0.0,
+        "kl": fmean(ratios) if ratios else 0.0,
+    }
 
 
 def advantages_of(

@@ -82,20 +82,11 @@ def sample(
         For each prompt its completions, in the order of its rows.
 
     Raises:
-        ValueError: a prompt has fewer than two tokens, or prompt, suffix and `max_tokens` exceed the model's positions.
+        ValueError: a prompt has fewer than two tokens.
     """
     model = model.frozen()
     tokens_QP, lengths_Q = pad_prompts(prompts)
     Q, G = len(prompts), max(map(len, prompt_suffixes))
-    longest = max(
-        len(prompt) + max(map(len, own)) + max_tokens
-        for prompt, own in zip(prompts, prompt_suffixes, strict=True)
-    )
-    if longest > model.shape.positions + 1:
-        raise ValueError(
-            f"a prompt of {longest - max_tokens} tokens and {max_tokens} new ones exceed the model's "
-            f"{model.shape.positions} positions"
-        )
     uniform = torch.rand(Q, G, max_tokens, generator=generator(seed)).tolist()
     questions = [
         [_Row(q, g, suffix, uniform[q][g], branch=q) for g, suffix in enumerate(suffixes)]

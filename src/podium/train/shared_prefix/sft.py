@@ -15,7 +15,6 @@ from podium.errors import PodiumError
 from podium.train.divergence import refuse_divergence
 from podium.train.engine import EncodedExample, SupervisedJob
 from podium.train.objective import mean_over_tokens
-from podium.train.ranks import open_single_rank
 from podium.train.settings import TrainSettings, settings_of_other_engine
 from podium.train.shared_prefix.batch import Group, micro_batches
 from podium.train.shared_prefix.checkpoints import Checkpoints, write_trained
@@ -23,8 +22,6 @@ from podium.train.shared_prefix.engine import open_model, start_problems
 from podium.train.shared_prefix.group_sampler import common_prefix
 from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.update import adamw, completion_logprobs, learning_rate, optimizer_step
-
-open_ranks = open_single_rank
 
 
 def find_problems(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:

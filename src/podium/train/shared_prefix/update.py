@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -54,15 +53,6 @@ def optimizer_step(
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
     return float(norm)
-
-
-@dataclass(frozen=True, slots=True)
-class Update:
-    """The result of one update."""
-
-    loss: float
-    grad_norm: float
-    """The norm before clipping. 0 if no group had a gradient, so that the policy did not change."""
 
 
 def completion_logprobs(
@@ -125,15 +115,15 @@ def update(
     settings: GRPOSettings,
     *,
     rate: float,
-) -> Update:
-    """Take one optimiser step on the whole batch.
+) -> tuple[float, float]:
+    """Take one optimiser step on the whole batch. Returns the loss, and the norm of the gradient before clipping.
 
     If no group has a gradient, no step is taken, since Adam's momentum would move the policy without evidence.
     """
     loss = accumulate(model, groups, settings)
     if loss is None:
-        return Update(loss=0.0, grad_norm=0.0)
-    return Update(loss, optimizer_step(optimizer, model, rate=rate, max_norm=settings.max_norm))
+        return 0.0, 0.0
+    return loss, optimizer_step(optimizer, model, rate=rate, max_norm=settings.max_norm)
 
 
 class ReferencePolicy:

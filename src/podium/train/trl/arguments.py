@@ -1,25 +1,29 @@
-"""Takes the arguments of TRL's configurations from the table `[trl]`, and refuses those that a run could not obey."""
+"""Makes TRL's configurations from the table `[trl]`, and refuses arguments that a run could not obey."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import Field, fields
 from types import NoneType
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
+import torch
 from pydantic import TypeAdapter, ValidationError
+from transformers import TrainingArguments
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.sft_config import SFTConfig
 
 from podium.config import closest_name, suggestion
 from podium.errors import ConfigError
+from podium.train.settings import TrainSettings
+
+C = TypeVar("C", bound=TrainingArguments)
 
 _KNOWN: Mapping[str, Field[Any]] = {
     field.name: field for trainer_config in (GRPOConfig, SFTConfig) for field in fields(trainer_config)
 }
 """The arguments of both stages' trainers. Those that `[trl]` may set have the same type in both."""
 _SCALARS = {bool, int, float, NoneType}
-
 _WHOLE_CHECKPOINTS = "Podium, which resumes from whole checkpoints"
 _IN_EITHER_STAGE = {
     **dict.fromkeys((name for name in _KNOWN if "eval" in name), "grpo.eval_every"),
@@ -37,17 +41,42 @@ _IN_EITHER_STAGE = {
 """The arguments that neither stage leaves to `[trl]`, each with what decides it."""
 
 
+def trainer_config(config: type[C], settings: TrainSettings, ours: Mapping[str, str], **values: Any) -> C:
+    """The configuration of one stage's trainer: what `[trl]` sets, else our defaults, and `values`.
+
+    Args:
+        config: GRPOConfig or SFTConfig.
+        ours: the arguments that settings of Podium decide, each with its setting.
+        values: the values of these arguments.
+
+    Raises:
+        ConfigError: `[trl]` has an argument that no trainer knows, that Podium decides, or that cannot have this value.
+    """
+    for key in ("bf16", "fp16") if settings.dtype != "auto" else ():
+        if key in settings.trl:
+            raise ConfigError(f"trl.{key} is decided by dtype; leave it out of [trl].", ("trl", key))
+    defaults: dict[str, Any] = {
+        "bf16": settings.dtype == "bf16",
+        "lr_scheduler_type": "cosine",
+        "report_to": "none",
+        "use_cpu": not torch.accelerator.is_available(),  # Otherwise it refuses bf16 on a processor.
+        "save_total_limit": 2,
+        "disable_tqdm": True,
+    }
+    arguments = defaults | trl_arguments(settings.trl, config, ours)
+    try:
+        return config(**values, **arguments)
+    except (ValueError, TypeError, ImportError) as error:
+        raise ConfigError(f"TRL refuses the configuration: {error}") from None
+
+
 def trl_arguments(table: Mapping[str, Any], config: type, ours: Mapping[str, str]) -> dict[str, Any]:
     """The arguments in `[trl]` that one stage's trainer takes.
 
     One file serves both stages, so arguments that only the other stage's trainer knows are left out.
 
-    Args:
-        config: GRPOConfig or SFTConfig.
-        ours: the arguments that settings of Podium decide, each with its setting.
-
     Raises:
-        ConfigError: `[trl]` has an argument that no trainer knows, that Podium decides, or that cannot have this value.
+        ConfigError: see `trainer_config`.
     """
     decided = {**_IN_EITHER_STAGE, **ours}
     accepted = {field.name for field in fields(config)}
@@ -69,10 +98,10 @@ def _check(key: str, value: Any) -> None:
     Raises:
         ConfigError: see above.
     """
-    field = _KNOWN[key]
+    field, where = _KNOWN[key], ("trl", key)
     choices = [str(choice) for choice in field.metadata.get("choices", ())]
     if choices and value not in choices:
-        raise ConfigError(f"trl.{key} cannot be {value!r}; {suggestion(str(value), choices)}", ("trl", key))
+        raise ConfigError(f"trl.{key} cannot be {value!r}; {suggestion(str(value), choices)}", where)
     type_: Any = field.type
     if not set(get_args(type_) or (type_,)) <= _SCALARS:
         return
@@ -80,4 +109,4 @@ def _check(key: str, value: Any) -> None:
         TypeAdapter(type_).validate_python(value, strict=True)
     except ValidationError as error:
         reason = error.errors()[0]["msg"]
-        raise ConfigError(f"trl.{key} cannot be {value!r}: {reason}.", ("trl", key)) from None
+        raise ConfigError(f"trl.{key} cannot be {value!r}: {reason}.", where) from None

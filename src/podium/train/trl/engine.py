@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import torch
 from datasets import Dataset
 from transformers import PrinterCallback, TrainerCallback
 from transformers.integrations.integration_utils import get_reporting_integration_callbacks
@@ -29,26 +29,13 @@ from podium.train.divergence import applied_norm
 from podium.train.engine import TrainingJob
 from podium.train.metrics import batch_figures, tracked_figures
 from podium.train.rollouts import RolloutSample, TrainingInterruptedError
-from podium.train.settings import TrainSettings
-from podium.train.trl.arguments import trl_arguments
+from podium.train.settings import TrainSettings, setting_value
+from podium.train.trl.arguments import trainer_config, trl_arguments
 from podium.train.trl.checkpoints import latest_checkpoint, step_of
-from podium.train.trl.ranks import open_accelerated_ranks
 from podium.train.trl.sampler import TRLSampler
 
-open_ranks = open_accelerated_ranks
-
-GRPO_SETTINGS = {
-    "output_dir": "--run",
-    "max_steps": "grpo.iterations",
-    "num_train_epochs": "grpo.iterations",
+_COPIED = {
     "learning_rate": "grpo.lr",
-    "warmup_ratio": "grpo.warmup",
-    "warmup_steps": "grpo.warmup",
-    "num_generations": "grpo.group",
-    "generation_batch_size": "grpo.questions and grpo.group",
-    "steps_per_generation": "grpo.questions and grpo.group",
-    "gradient_accumulation_steps": "grpo.micro_batch",
-    "per_device_train_batch_size": "grpo.micro_batch",
     "num_iterations": "grpo.num_iterations",
     "max_completion_length": "grpo.max_tokens",
     "temperature": "grpo.temperature",
@@ -57,35 +44,24 @@ GRPO_SETTINGS = {
     "beta": "grpo.beta",
     "epsilon": "grpo.clip",
     "max_grad_norm": "grpo.max_norm",
-    "save_steps": "grpo.save_every",
-    "save_strategy": "grpo.save_every",
     "seed": "seed",
+}
+"""The arguments of GRPOConfig that have the value of a setting of Podium."""
+GRPO_SETTINGS = _COPIED | {
+    "output_dir": "--run",
+    **dict.fromkeys(
+        ("max_steps", "num_train_epochs", "logging_steps", "logging_strategy"), "grpo.iterations"
+    ),
+    **dict.fromkeys(("warmup_ratio", "warmup_steps"), "grpo.warmup"),
+    "num_generations": "grpo.group",
+    **dict.fromkeys(("generation_batch_size", "steps_per_generation"), "grpo.questions and grpo.group"),
+    **dict.fromkeys(("gradient_accumulation_steps", "per_device_train_batch_size"), "grpo.micro_batch"),
+    **dict.fromkeys(("save_steps", "save_strategy"), "grpo.save_every"),
     "shuffle_dataset": "seed",
     "chat_template_kwargs": "chat_template_kwargs",
-    "logging_steps": "grpo.iterations",
-    "logging_strategy": "grpo.iterations",
     "remove_unused_columns": "tasks",
 }
-"""The arguments of GRPOConfig that Podium sets, each with the setting that decides it."""
-
-
-def trl_defaults(settings: TrainSettings) -> dict[str, Any]:
-    """The default arguments of either stage's trainer, for those that `[trl]` does not set.
-
-    Raises:
-        ConfigError: both `[trl]` and `dtype` name a precision.
-    """
-    for key in ("bf16", "fp16") if settings.dtype != "auto" else ():
-        if key in settings.trl:
-            raise ConfigError(f"trl.{key} is decided by dtype; leave it out of [trl].", ("trl", key))
-    return {
-        "bf16": settings.dtype == "bf16",
-        "lr_scheduler_type": "cosine",
-        "report_to": "none",
-        "use_cpu": not torch.accelerator.is_available(),  # Otherwise it refuses bf16 on a processor.
-        "save_total_limit": 2,
-        "disable_tqdm": True,
-    }
+"""The arguments of GRPOConfig that `[trl]` must not set, each with the setting that decides it."""
 
 
 def grpo_config(settings: TrainSettings, folder: Path, ranks: int) -> GRPOConfig:
@@ -96,10 +72,8 @@ def grpo_config(settings: TrainSettings, folder: Path, ranks: int) -> GRPOConfig
         ranks: the number of processes that train together.
 
     Raises:
-        ConfigError: [trl] has a setting that TRL does not know or that a setting of Podium decides, or the ranks cannot
-            share a batch.
+        ConfigError: see `trainer_config`; or the ranks cannot share a batch.
     """
-    arguments = trl_defaults(settings) | trl_arguments(settings.trl, GRPOConfig, GRPO_SETTINGS)
     grpo = settings.grpo
     micro = min(grpo.micro_batch, max(1, settings.batch // ranks))
     if settings.batch % (ranks * micro):
@@ -114,50 +88,37 @@ def grpo_config(settings: TrainSettings, folder: Path, ranks: int) -> GRPOConfig
         )
     accumulation = settings.batch // (ranks * micro)
     steps = grpo.iterations * grpo.num_iterations
-    try:
-        return GRPOConfig(
-            output_dir=str(folder),
-            max_steps=steps,
-            learning_rate=grpo.lr,
-            warmup_steps=round(grpo.warmup * steps),
-            num_generations=settings.samples,
-            steps_per_generation=accumulation,
-            gradient_accumulation_steps=accumulation,
-            per_device_train_batch_size=micro,
-            num_iterations=grpo.num_iterations,
-            max_completion_length=grpo.max_tokens,
-            temperature=grpo.temperature,
-            loss_type=grpo.loss_type,
-            scale_rewards=grpo.scale_rewards,
-            beta=grpo.beta,
-            epsilon=grpo.clip,
-            max_grad_norm=grpo.max_norm,
-            save_strategy="steps",
-            save_steps=grpo.save_every * grpo.num_iterations,
-            logging_steps=1,
-            seed=settings.seed,
-            shuffle_dataset=False,
-            remove_unused_columns=False,
-            **arguments,
-        )
-    except (ValueError, TypeError, ImportError) as error:
-        raise ConfigError(f"TRL refuses the configuration: {error}") from None
+    return trainer_config(
+        GRPOConfig,
+        settings,
+        GRPO_SETTINGS,
+        **{name: setting_value(settings, key) for name, key in _COPIED.items()},
+        output_dir=str(folder),
+        max_steps=steps,
+        warmup_steps=round(grpo.warmup * steps),
+        num_generations=settings.samples,
+        steps_per_generation=accumulation,
+        gradient_accumulation_steps=accumulation,
+        per_device_train_batch_size=micro,
+        save_strategy="steps",
+        save_steps=grpo.save_every * grpo.num_iterations,
+        logging_steps=1,
+        shuffle_dataset=False,
+        remove_unused_columns=False,
+    )
 
 
 def find_problems(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
     """The reasons why TRL cannot train the run with GRPO: an argument, a setting, or a package that is missing."""
-    reasons: list[PodiumError] = []
-
-    def attempt(make: Any) -> None:
-        try:
-            make()
-        except PodiumError as error:
-            reasons.append(error)
-
-    for key, value in settings.trl.items():
-        attempt(lambda key=key, value=value: trl_arguments({key: value}, GRPOConfig, GRPO_SETTINGS))
-    if not reasons:
-        attempt(lambda: grpo_config(settings, Path("checkpoints"), ranks))
+    reasons: list[PodiumError] = [
+        *refusals(
+            *(
+                partial(trl_arguments, {key: value}, GRPOConfig, GRPO_SETTINGS)
+                for key, value in settings.trl.items()
+            )
+        )
+    ]
+    reasons += [] if reasons else refusals(partial(grpo_config, settings, Path("checkpoints"), ranks))
     if settings.prompt.guide:
         reasons.append(
             ConfigError('TRL samples without a guide; set prompt.guide = "".', ("prompt", "guide"))
@@ -166,17 +127,21 @@ def find_problems(settings: TrainSettings, start: Checkpoint | None, ranks: int)
         reasons.append(
             ConfigError("trl.use_vllm needs vLLM; install it with: pip install 'trl[vllm]', or leave it out.")
         )
-    reasons.extend(problems_of_either_stage(settings))
-    return reasons
+    return [*reasons, *problems_of_either_stage(settings)]
+
+
+def refusals(*makes: Callable[[], object]) -> Iterator[ConfigError]:
+    """The errors of those of the functions that refuse."""
+    for make in makes:
+        try:
+            make()
+        except ConfigError as error:
+            yield error
 
 
 def problems_of_either_stage(settings: TrainSettings) -> Iterator[ConfigError]:
     """The reasons why no trainer of TRL can train: an adapter, a quantisation or a tracker that cannot be used."""
-    for make in (lora_config, quantization):
-        try:
-            make(settings)
-        except ConfigError as error:
-            yield error
+    yield from refusals(partial(lora_config, settings), partial(quantization, settings))
     if settings.quantization is not None and find_spec("bitsandbytes") is None:
         yield ConfigError(
             "[quantization] needs bitsandbytes; install it with: pip install bitsandbytes, or leave the table out.",
@@ -311,11 +276,11 @@ class TRLRun(TrainerCallback):
         self.on_substep_end(args, state, control)  # A step of one micro-batch has no substeps.
         self._evaluation = None
         if (
-            self._job.evaluation is not None
+            self._job.evaluate is not None
             and state.global_step % self._settings.grpo.num_iterations == 0
             and self._job.recorder.is_evaluation_due
         ):
-            self._evaluation = self._job.evaluation(self.sampler)
+            self._evaluation = self._job.evaluate(self.sampler)
 
     def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         logs: dict[str, Any] = kwargs["logs"]

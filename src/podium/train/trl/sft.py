@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,58 +17,45 @@ from podium.errors import ConfigError, PodiumError
 from podium.train.divergence import applied_norm, refuse_divergence
 from podium.train.engine import EncodedExample, SupervisedJob
 from podium.train.settings import TrainSettings
-from podium.train.trl.arguments import trl_arguments
+from podium.train.trl.arguments import trainer_config
 from podium.train.trl.checkpoints import latest_checkpoint, step_of
 from podium.train.trl.engine import (
     lora_config,
     needing_packages,
     problems_of_either_stage,
     quantization,
+    refusals,
     setting_up,
-    trl_defaults,
 )
-from podium.train.trl.ranks import open_accelerated_ranks
-
-open_ranks = open_accelerated_ranks
 
 _OURS = {
     "output_dir": "--run",
-    "num_train_epochs": "sft.epochs",
-    "max_steps": "sft.epochs",
+    **dict.fromkeys(("num_train_epochs", "max_steps", "logging_steps", "logging_strategy"), "sft.epochs"),
     "learning_rate": "sft.lr",
     "per_device_train_batch_size": "sft.micro_batch",
     "gradient_accumulation_steps": "sft.batch",
-    "save_steps": "sft.save_every",
-    "save_strategy": "sft.save_every",
-    "logging_steps": "sft.epochs",
-    "logging_strategy": "sft.epochs",
+    **dict.fromkeys(("save_steps", "save_strategy"), "sft.save_every"),
     "seed": "seed",
     "max_length": "the model's context",
     "completion_only_loss": "the plans, which alone are learned",
     "dataset_text_field": "sft.examples",
     "chat_template_path": "chat_template",
 }
-"""The arguments of SFTConfig that Podium sets, each with the setting that decides it."""
+"""The arguments of SFTConfig that `[trl]` must not set, each with the setting that decides it."""
 
 
 def find_problems(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
     """The reasons why TRL cannot train the run on examples: an argument, or a package that is missing."""
-    reasons: list[PodiumError] = []
-    try:
-        sft_config(settings, Path(), ranks, context=1)
-    except ConfigError as error:
-        reasons.append(error)
-    reasons.extend(problems_of_either_stage(settings))
-    return reasons
+    config = partial(sft_config, settings, Path(), ranks, context=1)
+    return [*refusals(config), *problems_of_either_stage(settings)]
 
 
 def train(job: SupervisedJob) -> None:
     """Train on examples, or continue from the newest checkpoint, and write the trained model or adapter."""
-    ranks = open_ranks(job.settings)
     with setting_up(job.settings):
         trainer = SFTTrainer(
             model=str(job.initial_checkpoint.path),
-            args=sft_config(job.settings, job.checkpoints, ranks.size, job.initial_checkpoint.context),
+            args=sft_config(job.settings, job.checkpoints, job.ranks.size, job.initial_checkpoint.context),
             train_dataset=make_dataset(job.examples),
             processing_class=job.tokenizer,
             peft_config=lora_config(job.settings),
@@ -93,9 +81,8 @@ def sft_config(settings: TrainSettings, folder: Path, ranks: int, context: int) 
         context: the most tokens of an example.
 
     Raises:
-        ConfigError: TRL does not know a setting under [trl], Podium decides it, or the ranks cannot share a batch.
+        ConfigError: see `trainer_config`; or the ranks cannot share a batch.
     """
-    arguments = trl_defaults(settings) | trl_arguments(settings.trl, SFTConfig, _OURS)
     sft = settings.sft
     micro = min(sft.micro_batch, max(1, sft.batch // ranks))
     if sft.batch % (ranks * micro):
@@ -103,23 +90,22 @@ def sft_config(settings: TrainSettings, folder: Path, ranks: int, context: int) 
             f"A batch of {sft.batch} examples (sft.batch) cannot be shared by {ranks} rank(s) in micro-batches of "
             f"{micro}; make sft.batch a multiple of {ranks * micro}, or change sft.micro_batch."
         )
-    try:
-        return SFTConfig(
-            output_dir=str(folder),
-            num_train_epochs=sft.epochs,
-            learning_rate=sft.lr,
-            per_device_train_batch_size=micro,
-            gradient_accumulation_steps=sft.batch // (micro * ranks),
-            save_strategy="steps",
-            save_steps=sft.save_every,
-            logging_steps=1,
-            seed=settings.seed,
-            max_length=context,
-            completion_only_loss=True,
-            **arguments,
-        )
-    except (ValueError, TypeError, ImportError) as error:
-        raise ConfigError(f"TRL refuses the configuration: {error}") from None
+    return trainer_config(
+        SFTConfig,
+        settings,
+        _OURS,
+        output_dir=str(folder),
+        num_train_epochs=sft.epochs,
+        learning_rate=sft.lr,
+        per_device_train_batch_size=micro,
+        gradient_accumulation_steps=sft.batch // (micro * ranks),
+        save_strategy="steps",
+        save_steps=sft.save_every,
+        logging_steps=1,
+        seed=settings.seed,
+        max_length=context,
+        completion_only_loss=True,
+    )
 
 
 def make_dataset(examples: Sequence[EncodedExample]) -> Dataset:
