@@ -21,7 +21,7 @@ from podium.errors import ConfigError, PodiumError, UsageError
 from podium.scoring import Client, RolloutRequest, ScoringBackend, ScoringSession
 from podium.scoring.training_tasks import open_training_tasks, open_validation_tasks, without_held_out
 from podium.sqlite_files import default_store
-from podium.store.answers import PastAnswers, past_answers
+from podium.store.answers import past_answers
 from podium.tasks import Task
 from podium.team.team_file import open_pool
 from podium.train.opening import open_engine
@@ -209,13 +209,15 @@ async def _check_questions(
     if session is None or not checks.tasks:
         return
     await _check_prompts(checks, settings, session, [*checks.tasks, *checks.eval_tasks])
+    store = Path(default_store())  # The user's earlier traces have the lengths of workers' answers.
+    past = checks.attempt(lambda: past_answers(store) if store.is_file() else {})
     checks.workers = estimate_workers(
         settings,
         pool,
         list(checks.tasks.values()),
         plans=settings.plans_with(len(checks.eval_tasks)),
         batch=settings.batch,
-        past=checks.attempt(_read_past_answers) or {},
+        past=past or {},
     )
 
 
@@ -273,12 +275,6 @@ async def _prompt_tokens(scoring: ScoringBackend, task: str, codec: PromptCodec 
     if codec is None:
         return sum(estimate_tokens(message.content) for message in messages)
     return len(codec.encode(messages))
-
-
-def _read_past_answers() -> Mapping[str, PastAnswers]:
-    """The lengths of workers' earlier answers in the user's store of traces. There are none if there is no file."""
-    store = Path(default_store())
-    return past_answers(store) if store.is_file() else {}
 
 
 def _check_budget(checks: Preflight, settings: TrainSettings, budget_usd: float) -> None:
