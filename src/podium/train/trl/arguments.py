@@ -9,7 +9,14 @@ from typing import Any, TypeVar, get_args
 
 import torch
 from pydantic import TypeAdapter, ValidationError
-from transformers import TrainingArguments
+from transformers import (
+    GenerationConfig,
+    LlamaConfig,
+    LlamaForCausalLM,
+    Trainer,
+    TrainingArguments,
+    get_scheduler,
+)
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.sft_config import SFTConfig
 
@@ -24,6 +31,13 @@ _KNOWN: Mapping[str, Field[Any]] = {
 }
 """The arguments of both stages' trainers. Those that `[trl]` may set have the same type in both."""
 _SCALARS = {bool, int, float, NoneType}
+_LATE_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "importance_sampling_level": ("token", "sequence"),
+    "multi_objective_aggregation": ("sum_then_normalize", "normalize_then_sum"),
+    "vllm_importance_sampling_mode": ("token_truncate", "token_mask", "sequence_truncate", "sequence_mask"),
+}
+"""Values that GRPOTrainer names only when it computes a loss, which is after the first batch was paid for."""
+
 _WHOLE_CHECKPOINTS = "Podium, which resumes from whole checkpoints"
 _IN_EITHER_STAGE = {
     **dict.fromkeys((name for name in _KNOWN if "eval" in name), "grpo.eval_every"),
@@ -65,9 +79,13 @@ def trainer_config(config: type[C], settings: TrainSettings, ours: Mapping[str, 
     }
     arguments = defaults | trl_arguments(settings.trl, config, ours)
     try:
-        return config(**values, **arguments)
-    except (ValueError, TypeError, ImportError) as error:
+        made = config(**values, **arguments)
+        _try_optimizer(made)
+        if isinstance(made, GRPOConfig) and made.generation_kwargs and not made.use_vllm:
+            _try_generating(made.generation_kwargs)
+    except (ValueError, TypeError, KeyError, AttributeError, ImportError) as error:
         raise ConfigError(f"TRL refuses the configuration: {error}") from None
+    return made
 
 
 def trl_arguments(table: Mapping[str, Any], config: type, ours: Mapping[str, str]) -> dict[str, Any]:
@@ -99,9 +117,11 @@ def _check(key: str, value: Any) -> None:
         ConfigError: see above.
     """
     field, where = _KNOWN[key], ("trl", key)
-    choices = [str(choice) for choice in field.metadata.get("choices", ())]
+    choices = [str(choice) for choice in _LATE_CHOICES.get(key) or field.metadata.get("choices", ())]
     if choices and value not in choices:
         raise ConfigError(f"trl.{key} cannot be {value!r}; {suggestion(str(value), choices)}", where)
+    if key == "optim_args" and not all("=" in part for part in str(value).split(",")):
+        raise ConfigError(f'trl.{key} cannot be {value!r}; give it as "name=value,name=value".', where)
     type_: Any = field.type
     if not set(get_args(type_) or (type_,)) <= _SCALARS:
         return
@@ -110,3 +130,39 @@ def _check(key: str, value: Any) -> None:
     except ValidationError as error:
         reason = error.errors()[0]["msg"]
         raise ConfigError(f"trl.{key} cannot be {value!r}: {reason}.", where) from None
+
+
+def _try_optimizer(config: TrainingArguments) -> None:
+    """Make the optimiser and the schedule for a single weight. They raise what they refuse."""
+    if any(kind in config.optim for kind in ("galore", "apollo", "lomo")):
+        return  # These need the model.
+    optimizer, arguments = Trainer.get_optimizer_cls_and_kwargs(config)
+    get_scheduler(
+        config.lr_scheduler_type,
+        optimizer([torch.nn.Parameter(torch.zeros(1))], **arguments),
+        num_warmup_steps=1,
+        num_training_steps=4,
+        scheduler_specific_kwargs=config.lr_scheduler_kwargs,  # type: ignore[arg-type] # a text was parsed
+    )
+
+
+def _try_generating(arguments: Any) -> None:
+    """Have a model of one layer write one token. transformers checks most arguments only when it generates."""
+    make: Any = GenerationConfig
+    sizes: dict[str, Any] = {
+        "vocab_size": 8,
+        "hidden_size": 8,
+        "intermediate_size": 8,
+        "num_hidden_layers": 1,
+    }
+    try:
+        if unknown := make().update(**arguments):
+            raise ValueError(f"transformers generates without {', '.join(unknown)}.")
+        chosen = {"do_sample": True, "pad_token_id": 0} | arguments | {"max_new_tokens": 1}
+        with torch.random.fork_rng(devices=[]):
+            model = LlamaForCausalLM(LlamaConfig(**sizes, num_attention_heads=1, num_key_value_heads=1))
+            model.generate(torch.ones(1, 2, dtype=torch.long), generation_config=make(**chosen))
+    except (ValueError, TypeError, ArithmeticError, RuntimeError) as error:
+        raise ConfigError(
+            f"trl.generation_kwargs cannot be used: {error}", ("trl", "generation_kwargs")
+        ) from None

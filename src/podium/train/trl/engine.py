@@ -24,6 +24,7 @@ from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 
 from podium.conductor.checkpoint import Checkpoint
+from podium.config import suggestion
 from podium.errors import ConfigError, PodiumError
 from podium.train.divergence import applied_norm
 from podium.train.engine import TrainingJob
@@ -62,6 +63,8 @@ GRPO_SETTINGS = _COPIED | {
     "remove_unused_columns": "tasks",
 }
 """The arguments of GRPOConfig that `[trl]` must not set, each with the setting that decides it."""
+_LOSS_TYPES = ("bnpo", "grpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo", "vespo")
+"""GRPOTrainer refuses another one only when it computes a loss, which is after the first batch was paid for."""
 
 
 def grpo_config(settings: TrainSettings, folder: Path, ranks: int) -> GRPOConfig:
@@ -75,6 +78,11 @@ def grpo_config(settings: TrainSettings, folder: Path, ranks: int) -> GRPOConfig
         ConfigError: see `trainer_config`; or the ranks cannot share a batch.
     """
     grpo = settings.grpo
+    if grpo.loss_type not in _LOSS_TYPES:
+        raise ConfigError(
+            f"grpo.loss_type cannot be {grpo.loss_type!r}; {suggestion(grpo.loss_type, _LOSS_TYPES)}",
+            ("grpo", "loss_type"),
+        )
     micro = min(grpo.micro_batch, max(1, settings.batch // ranks))
     if settings.batch % (ranks * micro):
         raise ConfigError(
