@@ -237,7 +237,8 @@ def saving(path: Path) -> Iterator[None]:
 def write_policy(run: Path, settings: TrainSettings, base: Checkpoint, pool: Pool) -> None:
     """Write `policy` in the run's folder, from the model or the adapter that the trainer saved in `trained`.
 
-    An adapter is merged into `base`. If the process is killed, no partial policy is left.
+    An adapter is merged into `base`. The weights have the dtype of `base`, unless rounding to it would lose what was
+    learned. If the process is killed, no partial policy is left.
 
     Raises:
         CheckpointError: the merged model would not write the same text as the trained model.
@@ -245,9 +246,9 @@ def write_policy(run: Path, settings: TrainSettings, base: Checkpoint, pool: Poo
     """
     saved = run / "trained"
     with saving(run / "policy"), atomic_folder(run / "policy") as policy:
-        if (saved / "adapter_config.json").is_file():
-            from podium.train.trl.adapters import merge_adapter  # noqa: PLC0415 - loads torch
+        from podium.train.trl.adapters import merge_adapter, round_weights  # noqa: PLC0415 - loads torch
 
+        if (saved / "adapter_config.json").is_file():
             merge_adapter(base, saved, policy)
         else:
             # copytree's error has no number, so that it could not be told in a sentence.
@@ -256,6 +257,7 @@ def write_policy(run: Path, settings: TrainSettings, base: Checkpoint, pool: Poo
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(file, copy)
             (policy / "training_args.bin").unlink(missing_ok=True)
+            round_weights(base, saved, policy)
         for name in TOKENIZER_FILES:  # Unchanged, since transformers may write other added tokens.
             (policy / name).unlink(missing_ok=True)
             if (base.path / name).is_file():

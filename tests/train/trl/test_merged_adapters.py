@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,8 @@ def logits(model: Any) -> torch.Tensor:
 def start(folder: Path, config: Any) -> Checkpoint:
     torch.manual_seed(0)
     AutoModelForCausalLM.from_config(config, dtype=config.dtype).save_pretrained(folder)
-    return Checkpoint(folder, config.to_dict(), TrainSettings(start="someone/some-model").prompt)
+    written = json.loads((folder / "config.json").read_text())
+    return Checkpoint(folder, written, TrainSettings(start="someone/some-model").prompt)
 
 
 def adapt(base: Checkpoint, saved: Path, lora: dict[str, Any], scale: float = 0.1) -> torch.Tensor:
@@ -97,6 +99,24 @@ def test_the_published_policy_has_the_logits_of_the_trained_one(
     assert torch.allclose(trained, logits(published), atol=1e-4)
     if not lora:
         assert published.config.tie_word_embeddings == config.tie_word_embeddings
+
+
+@pytest.mark.parametrize(("scale", "dtype"), [(1e-2, torch.bfloat16), (1e-6, torch.float32)])
+def test_whole_weights_have_the_starts_dtype_if_that_keeps_the_change(
+    scale: float, dtype: torch.dtype, tmp_path: Path
+) -> None:
+    base = start(tmp_path / "start", LlamaConfig(**SIZES, dtype=torch.bfloat16))
+    trained = AutoModelForCausalLM.from_pretrained(base.path, dtype=torch.float32)
+    with torch.no_grad():
+        for weight in trained.parameters():
+            weight.add_(scale * torch.randn_like(weight))
+    trained.save_pretrained(tmp_path / "run" / "trained")
+    write_policy(tmp_path / "run", TrainSettings(start="someone/some-model"), base, open_team())
+
+    published = AutoModelForCausalLM.from_pretrained(tmp_path / "run" / "policy", dtype="auto")
+    assert published.dtype == dtype
+    assert (tmp_path / "run" / "policy" / "config.json").read_text().count(str(dtype).removeprefix("torch."))
+    torch.testing.assert_close(logits(published.to(torch.float32)), logits(trained), atol=2e-2, rtol=0)
 
 
 @pytest.mark.parametrize(("scale", "dtype"), [(0.1, torch.bfloat16), (1e-4, torch.float32)])

@@ -1,4 +1,4 @@
-"""Merges a trained adapter into the model that it was trained on."""
+"""The weights of a policy: a trained adapter is merged into its start, and weights get the dtype of the start."""
 
 from __future__ import annotations
 
@@ -28,19 +28,17 @@ def merge_adapter(base: Checkpoint, saved: Path, folder: Path) -> None:
         CheckpointError: the start or the adapter cannot be read, or the merged model would not write the same text as
             the trained model.
     """
-    start: Any = _read(AutoModelForCausalLM.from_pretrained, base.path, dtype="auto", trust_remote_code=False)
-    start.to(torch.float32).eval()
+    start = _read_float32(base.path)
     tied = start.config.tie_word_embeddings
-    ids_BL = torch.linspace(0, start.get_input_embeddings().weight.shape[0] - 1, 32).long()[None]
-    start_BLV = _logits(start, ids_BL)
+    start_BLV = _logits(start)
     trained = _read(PeftModel.from_pretrained, start, saved).eval()
-    expected_BLV = _logits(trained, ids_BL)
+    expected_BLV = _logits(trained)
     _untie(trained)
     merged: Any = trained.merge_and_unload()
     embedding, head = merged.get_input_embeddings(), merged.get_output_embeddings()
     merged.config.tie_word_embeddings = tied and torch.equal(embedding.weight, head.weight)
     merged.tie_weights()
-    difference = float((_logits(merged, ids_BL) - expected_BLV).abs().max())
+    difference = float((_logits(merged) - expected_BLV).abs().max())
     if not difference <= 1e-3 * max(1.0, float(expected_BLV.abs().max())):
         raise CheckpointError(
             f"The adapter in {saved} cannot be merged into {base.path}: the merged model's logits differ by "
@@ -48,14 +46,40 @@ def merge_adapter(base: Checkpoint, saved: Path, folder: Path) -> None:
             "lora.modules_to_save."
         )
     merged.save_pretrained(folder)
-    if (dtype := _stored_dtype(base)) == torch.float32:
+    _save_in_dtype_of(base, merged, folder, start_BLV, expected_BLV)
+
+
+def round_weights(base: Checkpoint, saved: Path, folder: Path) -> None:
+    """Write the trained model in `saved` over the weights in `folder`, in the start's dtype. `folder` stays as it is if
+    rounding to that dtype would lose what was learned, and for a model that reads more than text.
+
+    Raises:
+        CheckpointError: the start or the trained model cannot be read.
+    """
+    architectures = base.config.get("architectures") or ("",)
+    if stored_dtype(base) == torch.float32 or not architectures[0].endswith("ForCausalLM"):
         return
-    for weight in merged.parameters():
+    start_BLV = _logits(_read_float32(base.path))
+    trained = _read_float32(saved)
+    _save_in_dtype_of(base, trained, folder, start_BLV, _logits(trained))
+
+
+def _save_in_dtype_of(
+    base: Checkpoint, model: Any, folder: Path, start_BLV: torch.Tensor, expected_BLV: torch.Tensor
+) -> None:
+    """Round the weights to the start's dtype. Save them if the logits keep most of their change since the start."""
+    if (dtype := stored_dtype(base)) == torch.float32:
+        return
+    for weight in model.parameters():
         weight.data = weight.data.to(dtype).to(torch.float32)
-    lost = (_logits(merged, ids_BL) - expected_BLV).norm()
-    if lost <= _MOST_LOST * (expected_BLV - start_BLV).norm():
+    if (_logits(model) - expected_BLV).norm() <= _MOST_LOST * (expected_BLV - start_BLV).norm():
         (folder / SAFE_WEIGHTS_INDEX_NAME).unlink(missing_ok=True)  # Half the bytes may need fewer files.
-        merged.to(dtype).save_pretrained(folder)
+        model.to(dtype).save_pretrained(folder)
+
+
+def _read_float32(path: Path) -> Any:
+    model: Any = _read(AutoModelForCausalLM.from_pretrained, path, dtype="auto", trust_remote_code=False)
+    return model.to(torch.float32).eval()
 
 
 def _read(from_pretrained: Callable[..., Any], *source: Any, **options: Any) -> Any:
@@ -65,7 +89,9 @@ def _read(from_pretrained: Callable[..., Any], *source: Any, **options: Any) -> 
         raise CheckpointError(f"{source[-1]} cannot be read: {error}") from None
 
 
-def _logits(model: Any, ids_BL: torch.Tensor) -> torch.Tensor:
+def _logits(model: Any) -> torch.Tensor:
+    """The logits after 32 tokens from all over the vocabulary."""
+    ids_BL = torch.linspace(0, model.get_input_embeddings().weight.shape[0] - 1, 32).long()[None]
     with torch.no_grad():
         logits_BLV: torch.Tensor = model(ids_BL).logits
     return logits_BLV
@@ -84,7 +110,7 @@ def _untie(model: torch.nn.Module) -> None:
             seen.add(id(weight))
 
 
-def _stored_dtype(checkpoint: Checkpoint) -> torch.dtype:
-    """The dtype of the start's weights: the merged policy has the same."""
+def stored_dtype(checkpoint: Checkpoint) -> torch.dtype:
+    """The dtype of a checkpoint's weights, by its configuration."""
     name = checkpoint.config.get("dtype") or checkpoint.config.get("torch_dtype") or "float32"
     return getattr(torch, str(name))  # type: ignore[no-any-return]
