@@ -130,10 +130,10 @@ def test_probe_result_is_kept_for_one_day_per_endpoint(
         settings = ConductorSettings(**{"base_url": "http://127.0.0.1:9/v1", "model": "m"} | table)
         return build_endpoint(settings, POOL)
 
-    file = ProbeCache(tmp_path / "formats.sqlite")
+    file = ProbeCache(tmp_path / "formats")
     assert file.get(worker()) is None
     file.put(worker(), "tool")
-    assert ProbeCache(tmp_path / "formats.sqlite").get(worker(temperature=0.5)) == "tool"
+    assert ProbeCache(tmp_path / "formats").get(worker(temperature=0.5)) == "tool"
     assert file.get(worker(model="other")) is None
     assert file.get(worker(extra={"thinking": False})) is None
     now = time.time()

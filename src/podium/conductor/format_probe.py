@@ -11,12 +11,14 @@ import asyncio
 import json
 import re
 import secrets
-import sqlite3
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
+
+from pydantic import TypeAdapter
 
 from podium.calls.state_file import default_state_path
 from podium.conductor.plan_format import (
@@ -28,9 +30,9 @@ from podium.conductor.plan_format import (
     format_options,
     plan_text,
 )
-from podium.errors import UsageError, WorkerError
+from podium.errors import StoreError, WorkerError
+from podium.files import replace_file
 from podium.per_loop import PerLoop
-from podium.sqlite_files import SQLiteSchema
 from podium.trace import Reply
 from podium.types import AnswerOptions, Message
 from podium.workers.base import Worker
@@ -45,61 +47,45 @@ MAX_PROBE_OUTPUT_TOKENS = 6 * TOKENS + _THINKING_TOKENS
 _PROBE_S = 120.0
 """Seconds after which a probe is given up. A later plan may probe again."""
 _QUESTION = "Say hello."
-
-_FILE = SQLiteSchema(
-    "file of plan formats",
-    mark=0x506F4446,  # "PoDF"
-    version=1,
-    tables=(
-        "CREATE TABLE IF NOT EXISTS formats (endpoint TEXT PRIMARY KEY, format TEXT, at REAL) WITHOUT ROWID",
-    ),
-    way_out="move it away or set PODIUM_STORE to another folder",
-    synchronous="NORMAL",
-)
-_BUSY_MS = 100
+_FORMAT: TypeAdapter[PlanFormat] = TypeAdapter(PlanFormat)
 
 Ask = Callable[[tuple[Message, ...], AnswerOptions], Awaitable[Reply]]
 """Calls the endpoint once, in the shape in which plans are asked for. Raises `WorkerError`."""
 
 
 class ProbeCache:
-    """Verdicts by endpoint, shared by processes. If the file cannot be used, verdicts are not kept, and nothing fails.
+    """Verdicts by endpoint, shared by processes, each in a small file. If it cannot be used, verdicts are not kept, and
+    nothing fails.
 
     Args:
-        path: the file. Default: `plan_formats.sqlite` beside the state file.
+        folder: where the files are. Default: `plan_formats` beside the state file.
     """
 
-    def __init__(self, path: Path | None = None) -> None:
-        self._path = default_state_path().with_name("plan_formats.sqlite") if path is None else path
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder or default_state_path().with_name("plan_formats")
 
     def get(self, worker: Worker) -> PlanFormat | None:
         """The verdict on the endpoint of `worker`. None if there is none from the last day."""
-        rows = self._run("SELECT format, at FROM formats WHERE endpoint = ?", (_key(worker),))
-        fresh = [format for format, at in rows if time.time() - DAY_S < at <= time.time() + 1]
-        return fresh[0] if fresh and fresh[0] in get_args(PlanFormat) else None
+        file = self._file(worker)
+        with suppress(OSError, ValueError):
+            if time.time() - DAY_S < file.stat().st_mtime <= time.time() + 1:
+                return _FORMAT.validate_python(file.read_text())
+        return None
 
     def put(self, worker: Worker, format: PlanFormat) -> None:
         """Keep a verdict."""
-        values = (_key(worker), format, time.time())
-        self._run("INSERT OR REPLACE INTO formats VALUES (?, ?, ?)", values, create=True)
+        with suppress(OSError, StoreError):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            replace_file(self._file(worker), format.encode())
 
     def forget(self, worker: Worker) -> None:
         """Forget the verdict on the endpoint of `worker`."""
-        self._run("DELETE FROM formats WHERE endpoint = ?", (_key(worker),))
+        with suppress(OSError):
+            self._file(worker).unlink()
 
-    def _run(self, statement: str, values: tuple[Any, ...], *, create: bool = False) -> list[Any]:
-        with suppress(sqlite3.Error, OSError, UsageError):
-            if create or self._path.is_file():
-                with _FILE.open(self._path) as file:
-                    file.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
-                    rows = file.execute(statement, values).fetchall()
-                file.close()
-                return rows
-        return []
-
-
-def _key(worker: Worker) -> str:
-    return json.dumps(endpoint_of(worker), sort_keys=True)
+    def _file(self, worker: Worker) -> Path:
+        endpoint = json.dumps(endpoint_of(worker), sort_keys=True)
+        return self._folder / sha256(endpoint.encode()).hexdigest()
 
 
 class FormatNegotiator:
