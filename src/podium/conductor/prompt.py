@@ -139,16 +139,11 @@ def build_prompt(request: PlanRequest, settings: PromptSettings) -> tuple[Messag
     """
     if settings.style == "brief":
         return (Message(role="user", content=_brief_text(request, settings)),)
-    form, access, limit, named = (
-        settings.form,
-        settings.access,
-        request.max_steps,
-        settings.pool == "described",
-    )
+    rules, named = (settings.form, settings.access, request.max_steps), settings.pool == "described"
     if settings.style == "short":
-        instructions = short_instructions(form, access, limit, named=named)
+        instructions = short_instructions(*rules, named=named)
     else:
-        instructions = full_instructions(form, access, limit, settings.examples, named=named)
+        instructions = full_instructions(*rules, settings.examples, named=named)
     return (
         Message(role="system", content=instructions),
         Message(role="user", content="\n\n".join(_request(request, settings))),
