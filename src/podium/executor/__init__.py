@@ -4,13 +4,13 @@ from podium.executor.execution import Execution
 from podium.executor.question_context import (
     ExecutionSettings,
     QuestionContext,
+    RoundContext,
     StepEnded,
     StepEvent,
     StepStarted,
     StepText,
 )
 from podium.executor.step_input import StepInput, StepLayout, build_messages, make_fence_mark
-from podium.executor.step_request import RoundContext
 from podium.executor.streamed_execution import StreamedExecution
 
 __all__ = [

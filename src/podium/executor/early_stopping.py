@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from podium.executor.question_context import QuestionContext
 from podium.trace import Span
 from podium.types import Profile
-from podium.workers.base import Worker
+from podium.workers.pool import Pool
 from podium.workers.traits import AnswerKey, StoppingRule, responses_to_get_next
 from podium.workflow import Workflow
 
@@ -80,16 +80,12 @@ class EarlyStopping:
         return tuple(j for j in self._reads if j in ended) if started else ()
 
 
-def answering_steps(workflow: Workflow, workers: Mapping[int, Worker]) -> frozenset[int]:
-    """The steps whose responses may be the answer. If the last step is a vote, it may copy the response of a step that
-    it reads, so those steps count too.
-
-    Args:
-        workers: the workers of the steps, by position.
-    """
+def answering_steps(workflow: Workflow, pool: Pool) -> frozenset[int]:
+    """The steps whose responses may be the answer. A last step that is a vote may copy the response of a step that it
+    reads, so those steps count too."""
     answering = {len(workflow.steps) - 1}
-    for position in reversed(range(len(workflow.steps))):
-        if position in answering and workers[position].traits.stopping_rule is not None:
+    for position, step in reversed([*enumerate(workflow.steps)]):
+        if position in answering and pool[step.worker].traits.stopping_rule is not None:
             answering.update(workflow.reads(position))
     return frozenset(answering)
 

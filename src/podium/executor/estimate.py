@@ -1,4 +1,4 @@
-"""Estimates what a plan or one answer would cost, from prices, the sizes of messages, and workers' past answers.
+"""Estimates what a plan, one answer or many plans would cost, from prices, sizes of messages, and past answers.
 
 The estimate assumes that there are no retries and no fallbacks. Except in `most_usd`, it counts four characters per
 token. For each response, `low` assumes the first decile of the worker's past lengths, and `high` the ninth. The true
@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import quantiles
+from statistics import fmean, quantiles
 from types import MappingProxyType
-from typing import Any, Self
+from typing import NamedTuple
 
 from podium.calls.rate_limiter import model_key
 from podium.calls.worker_call import first_reservation
@@ -27,7 +27,7 @@ from podium.types import (
     Usage,
     sent_tokens,
 )
-from podium.workers.base import Worker
+from podium.workers.base import Worker, costly_workers
 from podium.workers.pool import Pool
 from podium.workers.view import EarlierStep
 from podium.workflow import Step, Workflow, needed_steps
@@ -38,6 +38,8 @@ ENOUGH = 5
 """If a worker has fewer past answers than this, the length of its answers is assumed."""
 SPREAD = 4
 """For a worker whose length is assumed, `low` is this many times shorter and `high` this many times longer."""
+TOKENS_A_SECOND = 50
+"""The assumed tokens per second of a worker whose speed is not known, in a `Workload`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,30 +50,24 @@ class Range:
     likely: float
     high: float
 
+    @property
+    def values(self) -> tuple[float, float, float]:
+        """The low, the likely and the high value."""
+        return self.low, self.likely, self.high
+
     @classmethod
     def sum(cls, parts: Iterable[Range]) -> Range:
         """The sum of the parts: of their low, of their likely and of their high values."""
-        ranges = tuple(parts)
-        return cls(
-            sum(part.low for part in ranges),
-            sum(part.likely for part in ranges),
-            sum(part.high for part in ranges),
-        )
+        return cls(*map(sum, zip((0, 0, 0), *(part.values for part in parts), strict=True)))
+
+    @classmethod
+    def max(cls, parts: Iterable[Range]) -> Range:
+        """The largest low, likely and high value of the parts. 0 if there are no parts."""
+        return cls(*map(max, zip((0.0, 0.0, 0.0), *(part.values for part in parts), strict=True)))
 
     def times(self, factor: float) -> Range:
         """The range multiplied by `factor`."""
-        return Range(self.low * factor, self.likely * factor, self.high * factor)
-
-
-@dataclass(frozen=True, slots=True)
-class _Case:
-    """What a step or a plan needs for given lengths of the responses."""
-
-    input_tokens: float
-    output_tokens: float
-    cost_usd: float
-    unpriced: bool
-    seconds: float | None
+        return Range(*(value * factor for value in self.values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,18 +87,6 @@ class Estimate:
     def tokens(self) -> Range:
         """Input and output together."""
         return Range.sum((self.input_tokens, self.output_tokens))
-
-    @classmethod
-    def _of(cls, low: _Case, likely: _Case, high: _Case, **more: Any) -> Self:
-        seconds = [case.seconds for case in (low, likely, high) if case.seconds is not None]
-        return cls(
-            Range(low.input_tokens, likely.input_tokens, high.input_tokens),
-            Range(low.output_tokens, likely.output_tokens, high.output_tokens),
-            Range(low.cost_usd, likely.cost_usd, high.cost_usd),
-            likely.unpriced,
-            Range(*seconds) if len(seconds) == 3 else None,
-            **more,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +109,12 @@ class PlanEstimate(Estimate):
     write, no input is cached, and each byte of input is a token. It is no bound if a worker is unpriced."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Length:
+class _Length(NamedTuple):
     """The expected length of one worker's answer."""
 
-    tokens: float
-    seconds: float | None
+    tokens: Range
+    seconds: Range | None
+    past_answers: int
 
 
 def estimate_plan(
@@ -147,39 +131,50 @@ def estimate_plan(
         response_tokens: the assumed length of a response, for workers with fewer than `ENOUGH` past answers.
         past: past answers by worker's name.
     """
-    needed = needed_steps(workflow)
-    workers = {position: pool[workflow.steps[position].worker] for position in needed}
-    expected = {
-        name: _expected(worker, past.get(name), response_tokens)
-        for worker in workers.values()
-        for name in [worker.profile.name]
-    }
+    workers = {position: pool[workflow.steps[position].worker] for position in needed_steps(workflow)}
+    answering = answering_steps(workflow, pool)
+    lengths = {p: _length(w, past.get(w.profile.name), response_tokens) for p, w in workers.items()}
+    tokens = [{p: length.tokens.values[which] for p, length in lengths.items()} for which in range(3)]
+    longest = {p: worker.limits.max_tokens for p, worker in workers.items()}
+    loads = _steps_that_load(workers)
 
-    def cases(which: int) -> dict[int, _Case]:
-        lengths = {p: expected[worker.profile.name][which] for p, worker in workers.items()}
-        return _step_cases(workflow, workers, question, lengths)
+    def sent(position: int, written: Mapping[int, float]) -> tuple[tuple[Message, ...], AnswerOptions]:
+        """What a step's worker gets, with blanks in place of the responses that it reads, of so many tokens."""
+        steps = workflow.steps
+        earlier = [
+            EarlierStep(j, steps[j].subtask, "    " * round(written[j])) for j in workflow.reads(position)
+        ]
+        step_input = StepInput(question, steps[position].subtask, tuple(earlier))
+        messages = build_messages(step_input, "packed", "0" * 16, sees=workers[position].profile.sees)
+        return messages, question.options if position in answering else DEFAULT_OPTIONS
 
-    low, likely, high = (cases(which) for which in range(3))
-    longest = {p: _Length(w.limits.max_tokens, None) for p, w in workers.items()}
-    return PlanEstimate._of(
-        *(_total(workflow, steps) for steps in (low, likely, high)),
-        steps=tuple(
-            StepEstimate._of(
-                low[position],
-                likely[position],
-                high[position],
-                position=position,
-                worker=worker.profile.name,
-                past_answers=_known_count(past.get(worker.profile.name)),
-            )
-            for position, worker in workers.items()
-        ),
-        most_usd=sum(
-            first_reservation(
-                worker, *_messages_and_options(workflow, position, workers, question, longest)
-            ).usd
-            for position, worker in workers.items()
-        ),
+    def step(position: int, worker: Worker) -> StepEstimate:
+        usages = [
+            Usage(input_tokens=sent_tokens(*sent(position, written)), output_tokens=round(written[position]))
+            for written in tokens
+        ]
+        spent = [worker.profile.price.spent(usage) for usage in usages]
+        seconds, load_s = lengths[position].seconds, worker.limits.load_s * (position in loads)
+        return StepEstimate(
+            Range(*(usage.input_tokens for usage in usages)),
+            Range(*(usage.output_tokens for usage in usages)),
+            Range(*(taken.cost_usd for taken in spent)),
+            unpriced=spent[1].unpriced and worker.is_costly,
+            seconds=None if seconds is None else Range(*(value + load_s for value in seconds.values)),
+            position=position,
+            worker=worker.profile.name,
+            past_answers=lengths[position].past_answers,
+        )
+
+    steps = tuple(step(position, worker) for position, worker in workers.items())
+    return PlanEstimate(
+        Range.sum(step.input_tokens for step in steps),
+        Range.sum(step.output_tokens for step in steps),
+        Range.sum(step.cost_usd for step in steps),
+        unpriced=any(step.unpriced for step in steps),
+        seconds=_slowest_chain(workflow, steps),
+        steps=steps,
+        most_usd=sum(first_reservation(w, *sent(position, longest)).usd for position, w in workers.items()),
     )
 
 
@@ -188,49 +183,18 @@ def estimate_answer(pool: Pool, worker: int, question: Question) -> PlanEstimate
     return estimate_plan(Workflow((Step(worker, ANSWER_WHOLE_QUESTION),)), pool, question)
 
 
-def _known_count(past: PastAnswers | None) -> int:
-    return 0 if past is None or len(past) < ENOUGH else len(past)
+def _length(worker: Worker, past: PastAnswers | None, assumed: int) -> _Length:
+    """The length of an answer: a tenth, half and nine tenths of past answers are not longer."""
+    if past is not None and len(past) >= ENOUGH:
+        return _Length(_deciles(past.output_tokens), _deciles(past.seconds), len(past))
+    latency_s, most = worker.profile.latency_s, worker.limits.max_tokens
+    tokens = Range(*(min(length, most) for length in (assumed / SPREAD, assumed, assumed * SPREAD)))
+    return _Length(tokens, None if latency_s is None else Range(latency_s, latency_s, latency_s), 0)
 
 
-def _expected(worker: Worker, past: PastAnswers | None, assumed: int) -> tuple[_Length, _Length, _Length]:
-    """The low, likely and high length of an answer: a tenth, half and nine tenths of past answers are not longer."""
-    if past is None or not _known_count(past):
-        seconds = worker.profile.latency_s
-        low, likely, high = (
-            _Length(min(tokens, worker.limits.max_tokens), seconds)
-            for tokens in (assumed / SPREAD, assumed, assumed * SPREAD)
-        )
-    else:
-        low, likely, high = (
-            _Length(tokens, seconds)
-            for tokens, seconds in zip(_deciles(past.output_tokens), _deciles(past.seconds), strict=True)
-        )
-    return low, likely, high
-
-
-def _deciles(values: Sequence[float]) -> tuple[float, float, float]:
+def _deciles(values: Sequence[float]) -> Range:
     cuts = quantiles(values, n=10, method="inclusive")
-    return cuts[0], cuts[4], cuts[8]
-
-
-def _step_cases(
-    workflow: Workflow, workers: Mapping[int, Worker], question: Question, lengths: Mapping[int, _Length]
-) -> dict[int, _Case]:
-    """Tokens, dollars and seconds of each needed step. Its input has the responses that it reads, at these lengths."""
-    cases: dict[int, _Case] = {}
-    loads = _steps_that_load(workers)
-    for position, worker in workers.items():
-        usage = Usage(
-            input_tokens=sent_tokens(*_messages_and_options(workflow, position, workers, question, lengths)),
-            output_tokens=round(lengths[position].tokens),
-        )
-        seconds = lengths[position].seconds
-        if seconds is not None:
-            seconds += worker.limits.load_s * (position in loads)
-        spent = worker.profile.price.spent(usage)
-        unpriced = spent.unpriced and worker.is_costly
-        cases[position] = _Case(usage.input_tokens, usage.output_tokens, spent.cost_usd, unpriced, seconds)
-    return cases
+    return Range(cuts[0], cuts[4], cuts[8])
 
 
 def _steps_that_load(workers: Mapping[int, Worker]) -> set[int]:
@@ -250,38 +214,67 @@ def _steps_that_load(workers: Mapping[int, Worker]) -> set[int]:
     return loads
 
 
-def _messages_and_options(
-    workflow: Workflow,
-    position: int,
-    workers: Mapping[int, Worker],
-    question: Question,
-    lengths: Mapping[int, _Length],
-) -> tuple[tuple[Message, ...], AnswerOptions]:
-    """The messages and options that a step's worker gets, with blanks in place of the responses that it reads."""
-    earlier = tuple(
-        EarlierStep(j, workflow.steps[j].subtask, "    " * round(lengths[j].tokens))
-        for j in workflow.reads(position)
-    )
-    step_input = StepInput(question, workflow.steps[position].subtask, earlier)
-    messages = build_messages(step_input, "packed", "0" * 16, sees=workers[position].profile.sees)
-    return messages, question.options if position in answering_steps(workflow, workers) else DEFAULT_OPTIONS
-
-
-def _total(workflow: Workflow, steps: Mapping[int, _Case]) -> _Case:
-    """What the steps of a plan need together."""
-    return _Case(
-        sum(case.input_tokens for case in steps.values()),
-        sum(case.output_tokens for case in steps.values()),
-        sum(case.cost_usd for case in steps.values()),
-        any(case.unpriced for case in steps.values()),
-        _slowest_chain_s(workflow, steps),
-    )
-
-
-def _slowest_chain_s(workflow: Workflow, steps: Mapping[int, _Case]) -> float | None:
-    finish: dict[int, float] = {}
-    for position, case in steps.items():
-        if case.seconds is None:
+def _slowest_chain(workflow: Workflow, steps: Sequence[StepEstimate]) -> Range | None:
+    finish: dict[int, Range] = {}
+    for step in steps:
+        if step.seconds is None:
             return None
-        finish[position] = case.seconds + max((finish[j] for j in workflow.reads(position)), default=0.0)
-    return max(finish.values())
+        before = Range.max(finish[j] for j in workflow.reads(step.position))
+        finish[step.position] = Range.sum((step.seconds, before))
+    return Range.max(finish.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What the mean plan of a sample needs. Steps of workers that cost nothing, such as recorded workers, take no
+    time."""
+
+    calls: float
+    tokens: Range
+    cost_usd: Range
+    total_s: float
+    """Seconds of the mean plan's steps, one after the other."""
+    busiest_s: float
+    """Seconds of the busiest worker, divided by the number of calls that it takes at once."""
+    slowest_s: float
+    """Seconds of the steps of the slowest plan, one after the other."""
+    is_timed: bool
+    """Whether the speed of all workers is known. If not, `TOKENS_A_SECOND` is assumed."""
+
+    @classmethod
+    def of(cls, plans: Sequence[Sequence[StepEstimate]], workers: Iterable[Worker]) -> Workload:
+        """The mean of plans over these workers.
+
+        Args:
+            plans: for each plan, the steps that count.
+        """
+        real = {worker.profile.name: worker for worker in costly_workers(workers)}
+        busy, taken, is_timed = dict.fromkeys(real, 0.0), [], True
+        for steps in plans:
+            timed = [step for step in steps if step.worker in real]
+            for step in timed:
+                busy[step.worker] += _seconds(step) / real[step.worker].limits.concurrency / len(plans)
+                is_timed &= step.seconds is not None
+            taken.append(sum(map(_seconds, timed)))
+        return cls(
+            calls=fmean(map(len, plans)),
+            tokens=Range.sum(step.tokens for steps in plans for step in steps).times(1 / len(plans)),
+            cost_usd=Range.sum(step.cost_usd for steps in plans for step in steps).times(1 / len(plans)),
+            total_s=fmean(taken),
+            busiest_s=max(busy.values(), default=0.0),
+            slowest_s=max(taken),
+            is_timed=is_timed,
+        )
+
+    def seconds(self, plans: float, *, concurrency: float | None = None) -> float:
+        """Seconds that so many plans take: those of the busiest worker, and at least those of the slowest plan.
+
+        Args:
+            concurrency: how many steps run at once. None sets no limit.
+        """
+        together = 0.0 if concurrency is None else plans * self.total_s / concurrency
+        return max(self.slowest_s, plans * self.busiest_s, together)
+
+
+def _seconds(step: StepEstimate) -> float:
+    return step.output_tokens.likely / TOKENS_A_SECOND if step.seconds is None else step.seconds.likely

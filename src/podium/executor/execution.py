@@ -9,41 +9,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
 from itertools import count
+from typing import Any
 
 from podium.calls import AttemptLog
 from podium.calls.worker_call import MakeListeners
-from podium.executor.early_stopping import find_early_stops
+from podium.executor.early_stopping import answering_steps, find_early_stops
 from podium.executor.echoed_fences import FenceFilter
-from podium.executor.question_context import QuestionContext, StepEnded, StepStarted, StepText
+from podium.executor.question_context import QuestionContext, RoundContext, StepEnded, StepStarted, StepText
 from podium.executor.schedule import Schedule
 from podium.executor.step_call import WorkerAnswer, call_with_fallbacks
-from podium.executor.step_request import RoundContext, StepRequestBuilder
-from podium.trace import Attempt, Reply, Span, SpanStatus
-from podium.types import Message, Spent
-from podium.workers.base import Request
+from podium.executor.step_input import StepInput, build_messages
+from podium.trace import Attempt, Span, SpanStatus
+from podium.types import DEFAULT_OPTIONS, AnswerOptions, Spent
+from podium.workers.base import Request, Worker
 from podium.workers.view import EarlierStep
 from podium.workflow import Workflow, needed_steps
 
 _GONE = "The question was cancelled."
 _SPARED = "It was not called: no answer of it could change the vote."
-
-
-@dataclass(slots=True)
-class StepResult:
-    """What is known about a step that has started."""
-
-    status: SpanStatus | None = None
-    """How the step ended. None until its call has ended."""
-    error: str | None = None
-    messages: tuple[Message, ...] = ()
-    started_s: float = 0.0
-    ended_s: float = 0.0
-    log: AttemptLog = field(default_factory=AttemptLog)
-    reply: Reply | None = None
-    answered_by: str | None = None
-    spent: Spent = Spent()
 
 
 class Execution:
@@ -67,11 +51,12 @@ class Execution:
         shown: tuple[EarlierStep, ...] = (),
     ) -> None:
         self._context = context
-        self._round = round_context.count
+        self._round_context = round_context
+        self._sent = [*round_context.requests]
+        """The worker and the messages of each request of this question."""
         self._group = asyncio.TaskGroup()
         self._limit = asyncio.timeout_at(context.ledger.deadline)
         self._schedule = Schedule()
-        self._requests = StepRequestBuilder(context, self._schedule, round_context)
         self._set_workflow(workflow, max_tokens, shown)
 
     @property
@@ -108,15 +93,16 @@ class Execution:
     def _set_workflow(
         self, workflow: Workflow, max_tokens: Sequence[int | None], shown: tuple[EarlierStep, ...]
     ) -> None:
-        needed = self._needed(workflow)
-        self._requests.set_workflow(workflow, max_tokens, shown)
-        early_stop = self._context.settings.early_stop
-        self._schedule.set_workflow(
-            workflow,
-            needed,
-            find_early_stops(workflow, needed, self._context, self._round) if early_stop else {},
-            self._requests.earlier_responses,
-        )
+        context, needed = self._context, self._needed(workflow)
+        self._answering = answering_steps(workflow, context.pool)
+        self._max_tokens = (*max_tokens, *(None,) * len(workflow.steps))
+        self._shown = shown
+        self._previous = None if shown else self._round_context.response
+        early_stops = {}
+        if context.settings.early_stop:
+            early_stops = find_early_stops(workflow, needed, context, self._round_context.count)
+        earlier = [step.response for step in shown] if self._previous is None else [self._previous]
+        self._schedule.set_workflow(workflow, needed, early_stops, earlier)
 
     def _start_ready(self) -> list[int]:
         """The steps that start now."""
@@ -132,44 +118,94 @@ class Execution:
                 self._start(position)
             position = ready[0]
             worker = self._context.pool[self._schedule.workflow.steps[position].worker]
-            request = self._requests.make(position, worker)
-            result = self._begin(position, request)
+            request = self._request(position, worker)
+            self._begin(position)
+            log = AttemptLog()
+            result: dict[str, Any] = {"messages": request.messages, "started_s": self._context.elapsed()}
             try:
                 outcome = await call_with_fallbacks(
-                    self._context, worker, request, result.log, self._make_listeners(position)
+                    self._context, worker, request, log, self._make_listeners(position)
                 )
                 if isinstance(outcome, WorkerAnswer):
-                    result.status, result.reply = "done", outcome.reply
-                    result.answered_by, result.spent = outcome.worker, outcome.spent
+                    result |= {"status": "done", "reply": outcome.reply}
+                    result |= {"answered_by": outcome.worker, "spent": outcome.spent}
                 else:
-                    refused = outcome.refused or self._is_starved(position, result.log)
-                    result.status, result.error = "refused" if refused else "failed", outcome.error
+                    refused = outcome.refused or self._is_starved(position, log)
+                    result |= {"status": "refused" if refused else "failed", "error": outcome.error}
             except asyncio.CancelledError:
-                result.status, result.error = "cancelled", self._why_stopped
+                result |= {"status": "cancelled", "error": self._why_stopped}
                 raise
             finally:
-                self._end(position, result)
+                self._end(position, log, **result)
             ready = self._start_ready()
 
-    def _begin(self, position: int, request: Request) -> StepResult:
-        """Record that the step's call begins."""
+    def _begin(self, position: int) -> None:
+        """Tell the observer that the step's call begins."""
         context, step = self._context, self._schedule.workflow.steps[position]
         if context.observe is not None:
             worker = context.pool[step.worker].profile.name
-            context.observe(StepStarted(self._round, position, worker, step.subtask))
-        return StepResult(messages=request.messages, started_s=context.elapsed())
+            context.observe(StepStarted(self._round_context.count, position, worker, step.subtask))
 
-    def _end(self, position: int, result: StepResult) -> None:
-        """Record that the step's call has ended."""
-        if result.status is None:  # A bug in Podium, whose exception escapes.
+    def _end(
+        self,
+        position: int,
+        log: AttemptLog,
+        *,
+        status: SpanStatus | None = None,
+        spent: Spent = Spent(),
+        **result: Any,
+    ) -> None:
+        """Record how the step's call has ended. Without a status, a bug's exception escapes."""
+        if status is None:
             return
-        for attempt in result.log:
+        for attempt in log:
             if attempt.error_kind is not None:
-                result.spent = attempt.spent + result.spent
-        result.ended_s = self._context.elapsed()
-        span = self._schedule.spans[position] = self._span(position, result)
+                spent = attempt.spent + spent
+        result |= {"spent": spent, "attempts": tuple(log), "ended_s": self._context.elapsed()}
+        span = self._schedule.spans[position] = self._span(position, status, **result)
         if self._context.observe is not None:
-            self._context.observe(StepEnded(self._round, span))
+            self._context.observe(StepEnded(self._round_context.count, span))
+
+    def _request(self, position: int, worker: Worker) -> Request:
+        """The request of a step that starts now."""
+        context, schedule = self._context, self._schedule
+        step, reads = schedule.workflow.steps[position], schedule.reads[position]
+        previous, shown = (self._previous, self._shown) if step.access.sees_previous else (None, ())
+        earlier, missing = list(shown), list[int]()
+        for index, j in enumerate(reads, start=int(previous is not None) + len(shown)):
+            response = schedule.response(j)
+            if response is None:
+                missing.append(index)
+            else:
+                earlier.append(EarlierStep(j, schedule.spans[j].subtask, response))
+        settings = context.settings
+        step_input = StepInput(context.question, step.subtask, tuple(earlier), previous, settings.messages)
+        messages = build_messages(step_input, settings.layout, context.fence_mark, sees=worker.profile.sees)
+        sent = (worker.profile.name, messages)
+        duplicates = self._sent.count(sent)
+        self._sent.append(sent)
+        steps = schedule.workflow.steps
+        calls = sum(j < position and steps[j].worker == step.worker for j in schedule.planned_steps)
+        return Request(
+            messages,
+            seed=f"{context.seed}/{self._round_context.count}/{position}",
+            question_seed=context.seed,
+            earlier_calls=self._round_context.calls.get(step.worker, 0) + calls,
+            earlier_duplicates=duplicates,
+            sample=context.sample,
+            fence_mark=context.fence_mark,
+            missing=tuple(missing),
+            executor_view=step_input.view(settings.layout),
+            options=self._options(position),
+        )
+
+    def _options(self, position: int) -> AnswerOptions:
+        """The caller's options if the step may give the answer, with the lower of the caller's and the plan's limit."""
+        options = self._context.question.options if position in self._answering else DEFAULT_OPTIONS
+        planned = self._max_tokens[position]
+        if planned is None or (options.max_tokens is not None and options.max_tokens <= planned):
+            return options
+        return options.model_copy(update={"max_tokens": planned})
 
     def _is_starved(self, position: int, attempts: Sequence[Attempt]) -> bool:
         """Whether the step failed only because a budget refused the steps that it reads."""
@@ -187,7 +223,7 @@ class Execution:
         None if the observer wants no text, or if the step's text may turn out not to be the answer.
         """
         observe = self._context.observe
-        final = self._round == self._context.ledger.budget.rounds - 1
+        final = self._round_context.count == self._context.ledger.budget.rounds - 1
         if observe is None or not self._context.streams or not final or not self._schedule.is_last(position):
             return None
 
@@ -198,23 +234,23 @@ class Execution:
 
             def on_text(text: str) -> None:
                 if text := fences.add(text):
-                    observe(StepText(self._round, position, text, attempt))
+                    observe(StepText(self._round_context.count, position, text, attempt))
 
-            return on_text, lambda text: observe(StepText(self._round, position, text, attempt, True))
+            return on_text, lambda text: observe(
+                StepText(self._round_context.count, position, text, attempt, True)
+            )
 
         return listeners
 
     def _unstarted(self, position: int) -> Span:
         if position not in self._schedule.planned_steps:
-            result = StepResult("skipped")
-        elif self._schedule.is_unneeded(position):
-            result = StepResult("skipped", _SPARED)
-        else:
-            result = StepResult("refused" if self._limit.expired() else "cancelled", self._why_stopped)
-        return self._span(position, result)
+            return self._span(position, "skipped")
+        if self._schedule.is_unneeded(position):
+            return self._span(position, "skipped", error=_SPARED)
+        status: SpanStatus = "refused" if self._limit.expired() else "cancelled"
+        return self._span(position, status, error=self._why_stopped)
 
-    def _span(self, position: int, result: StepResult) -> Span:
-        assert result.status is not None
+    def _span(self, position: int, status: SpanStatus, **result: Any) -> Span:
         step = self._schedule.workflow.steps[position]
         return Span(
             position=position,
@@ -222,16 +258,9 @@ class Execution:
             subtask=step.subtask,
             reads=self._schedule.reads[position],
             waited=self._schedule.deciding_steps.get(position, ()),
-            max_tokens=self._requests.max_tokens[position],
-            status=result.status,
-            messages=result.messages,
-            reply=result.reply,
-            answered_by=result.answered_by,
-            spent=result.spent,
-            started_s=result.started_s,
-            ended_s=result.ended_s,
-            attempts=tuple(result.log),
-            error=result.error,
+            max_tokens=self._max_tokens[position],
+            status=status,
+            **result,
         )
 
     @property

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from podium.calls import CallContext, RetrySettings
 from podium.executor.step_input import StepLayout
@@ -59,6 +59,20 @@ class ExecutionSettings(RetrySettings):
     """Whether steps that no other step needs are run too."""
     early_stop: bool = False
     """Whether the steps of a vote run in turns, the cheapest first, until its result is certain (`early_stopping`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundContext:
+    """What the steps of a round know of earlier rounds."""
+
+    count: int = 0
+    """How many earlier rounds there were. A step's request has the seed "{seed of the question}/{count}/{position}"."""
+    response: str | None = None
+    """The final response of the latest round. None if it has none."""
+    calls: Mapping[int, int] = field(default_factory=dict)
+    """How many steps each worker had, by the worker's number in the pool."""
+    requests: tuple[tuple[str, tuple[Message, ...]], ...] = ()
+    """For each step that was called, the worker's name and the messages that the worker got."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

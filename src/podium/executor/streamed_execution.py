@@ -10,13 +10,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from podium.calls import AttemptLog
 from podium.calls.worker_call import MakeListeners
-from podium.executor.execution import Execution, StepResult
-from podium.executor.question_context import ExecutionSettings, QuestionContext, StepEvent
-from podium.executor.step_request import RoundContext
+from podium.executor.execution import Execution
+from podium.executor.question_context import ExecutionSettings, QuestionContext, RoundContext, StepEvent
 from podium.trace import Span
 from podium.types import DEFAULT_OPTIONS, Question
-from podium.workers.base import Request
 from podium.workers.pool import Pool
 from podium.workers.view import EarlierStep
 from podium.workflow import Step, Workflow
@@ -64,7 +63,7 @@ class StreamedExecution(Execution):
         known = len(self._schedule.workflow.steps)
         if not self._is_complete and len(steps) > known == self._schedule.common_prefix_length(steps):
             self._schedule.set_workflow(Workflow(steps), range(len(steps)))
-            self._requests.max_tokens = (None,) * len(steps)
+            self._max_tokens = (None,) * len(steps)
             self._more_steps.set()
 
     async def complete(
@@ -127,15 +126,15 @@ class StreamedExecution(Execution):
         task = self._tasks[position] = super()._start(position)
         return task
 
-    def _begin(self, position: int, request: Request) -> StepResult:
+    def _begin(self, position: int) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._tasks[position] = task  # A chain of steps runs in the task of its first step.
-        return super()._begin(position, request)
+        super()._begin(position)
 
-    def _end(self, position: int, result: StepResult) -> None:
+    def _end(self, position: int, log: AttemptLog, **result: Any) -> None:
         del self._tasks[position]
-        super()._end(position, result)
+        super()._end(position, log, **result)
 
     @property
     def _why_stopped(self) -> str:

@@ -30,10 +30,9 @@ def options_fault(
     it can."""
     if not isinstance(decision, Workflow) or not (options.tools or options.response_format):
         return None
-    workers = {position: pool[step.worker] for position, step in enumerate(decision.steps)}
     what = "call the tools of the request" if options.tools else "answer in the request's response_format"
-    for position in sorted(answering_steps(decision, workers), reverse=True):
-        worker = workers[position]
+    for position in sorted(answering_steps(decision, pool), reverse=True):
+        worker = pool[decision.steps[position].worker]
         if worker.is_tool and (options.tools or worker.traits.stopping_rule is None):
             return PlanError(
                 TOOL_ANSWERS,

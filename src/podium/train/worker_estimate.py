@@ -13,8 +13,7 @@ from random import Random
 from statistics import fmean
 from types import MappingProxyType
 
-from podium.executor.estimate import Range, estimate_plan
-from podium.executor.workload import Workload
+from podium.executor.estimate import Range, Workload, estimate_plan
 from podium.planners.constant_and_random import random_workflow
 from podium.rollout.random_pools import PoolSampler
 from podium.scoring import ScoringSettings

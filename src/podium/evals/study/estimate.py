@@ -14,8 +14,7 @@ from podium.errors import UsageError
 from podium.evals.study.decision import FEWEST
 from podium.evals.study.questions import StudyQuestions
 from podium.evals.study.study_settings import StudySettings
-from podium.executor.estimate import Range, StepEstimate, estimate_answer, estimate_plan
-from podium.executor.workload import Workload
+from podium.executor.estimate import Range, StepEstimate, Workload, estimate_answer, estimate_plan
 from podium.tasks import Task
 from podium.team.opened_planner import first_model, open_planner, pays_for_plans
 from podium.team.settings import PlannerChoice, TeamSettings
