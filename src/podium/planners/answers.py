@@ -30,6 +30,7 @@ NO_ANSWER = -1
 """Stands for a response without an answer."""
 MAX_ANSWERS = 5
 """The most answers that a committee votes on."""
+_ARRAYS = ("answer_QWR", "alone_QWR", "voted_QWR", "score_QW", "cost_QW")
 _ROTATIONS = 12
 """The most rotations if workers have different numbers of samples, or twice the largest number if that is more."""
 _KEPT = 10**7
@@ -134,24 +135,24 @@ class AnswerMatrix:
         return self.cached(("workers", *columns), lambda: self._with_workers(columns))
 
     def _with_workers(self, columns: list[int]) -> AnswerMatrix:
-        own_QW, price_of = self.own_samples_QW, self.price_of
+        price_of = self.price_of
 
         def price_of_these(members: Members) -> Floats:
             assert price_of is not None
             return price_of(tuple(columns[member] for member in members))[:, columns]
 
         return replace(
-            self,
+            self._cut(np.s_[:, columns]),
             workers=tuple(self.workers[w] for w in columns),
-            answer_QWR=self.answer_QWR[:, columns],
-            alone_QWR=self.alone_QWR[:, columns],
-            voted_QWR=self.voted_QWR[:, columns],
-            score_QW=self.score_QW[:, columns],
-            cost_QW=self.cost_QW[:, columns],
             own_samples=tuple(self.own_samples[w] for w in columns) if self.own_samples else (),
-            own_samples_QW=None if own_QW is None else own_QW[:, columns],
             price_of=price_of and price_of_these,
         )
+
+    def _cut(self, where: Any) -> AnswerMatrix:
+        """These answers with the arrays of some questions or workers alone."""
+        cut = {name: getattr(self, name)[where] for name in _ARRAYS}
+        own_QW = self.own_samples_QW
+        return replace(self, **cut, own_samples_QW=None if own_QW is None else own_QW[where])
 
     def cached(self, key: Hashable, compute: Callable[[], T]) -> T:
         """What `compute` returns, which is computed once for these answers: by its key, such as a learned predictor."""
@@ -225,43 +226,31 @@ class AnswerMatrix:
 
     def rotated(self, first: int) -> AnswerMatrix:
         """These answers with sample number `first` in front. A worker with fewer samples starts again from number 0."""
-        return self if first == 0 else self._samples_from(first, self.alone_QWR.shape[2])
-
-    def _samples_from(self, first: int, count: int) -> AnswerMatrix:
-        """`count` answers of each worker, from the sample `first` on."""
-        own_QW = (
-            np.full(self.alone_QWR.shape[:2], self.samples)
-            if self.own_samples_QW is None
-            else self.own_samples_QW
-        )
-        order_QWR = (first + np.arange(count)) % own_QW[:, :, None]
-        return replace(
-            self,
-            answer_QWR=np.take_along_axis(self.answer_QWR, order_QWR, axis=2),
-            alone_QWR=np.take_along_axis(self.alone_QWR, order_QWR, axis=2),
-            voted_QWR=np.take_along_axis(self.voted_QWR, order_QWR, axis=2),
-        )
+        if first == 0:
+            return self
+        own_QW = self.own_samples_QW
+        own_QW = np.full(self.alone_QWR.shape[:2], self.samples) if own_QW is None else own_QW
+        order_QWR = (first + np.arange(self.alone_QWR.shape[2])) % own_QW[:, :, None]
+        turned: dict[str, Any] = {
+            name: np.take_along_axis(getattr(self, name), order_QWR, axis=2) for name in _ARRAYS[:3]
+        }
+        return replace(self, **turned)
 
     def vote_scores(self, members: Members, weights: Sequence[float] = ()) -> Floats:
         """[Q]: the score of a committee on each question. Votes and ties count as in the voting tool."""
         if len(members) == 1:
             return self.alone_QWR[:, members[0], 0]
-        return self._winners(members, weights)[1]
-
-    def answers_of(self, members: Members) -> Ints:
-        """[Q, M]: the answer of each member of a committee. A worker that is named again gives its next sample."""
-        return self.answer_QWR[:, *_cells(members)]
-
-    def _winners(self, members: Members, weights: Sequence[float] = ()) -> tuple[Ints, Floats]:
-        """[Q], [Q]: the answer that the vote gives, and its score."""
         answer_QM = self.answers_of(members)
         score_QM = self.voted_QWR[:, *_cells(members)]
         weight_M = np.asarray(weights or [1.0] * len(members))
         same_QMM = answer_QM[:, :, None] == answer_QM[:, None, :]
         votes_QM = np.where(answer_QM == NO_ANSWER, -1.0, (same_QMM * weight_M).sum(axis=2))
-        rows, winner_Q = np.arange(len(score_QM)), votes_QM.argmax(axis=1)
-        nothing_Q = votes_QM.max(axis=1) < 0
-        return answer_QM[rows, winner_Q], np.where(nothing_Q, 0.0, score_QM[rows, winner_Q])
+        won_Q = score_QM[np.arange(len(score_QM)), votes_QM.argmax(axis=1)]
+        return np.where(votes_QM.max(axis=1) < 0, 0.0, won_Q)
+
+    def answers_of(self, members: Members) -> Ints:
+        """[Q, M]: the answer of each member of a committee. A worker that is named again gives its next sample."""
+        return self.answer_QWR[:, *_cells(members)]
 
     def agreement(self, members: Members) -> Ints:
         """[Q]: how many of a committee's answers equal the most frequent one; 0 if there is no answer."""
@@ -282,17 +271,7 @@ def _cells(members: Members) -> tuple[list[int], list[int]]:
 
 def select_questions(answers: AnswerMatrix, questions: Ints) -> AnswerMatrix:
     """The answers to some of the questions, by number."""
-    own_QW = answers.own_samples_QW
-    return replace(
-        answers,
-        answer_QWR=answers.answer_QWR[questions],
-        alone_QWR=answers.alone_QWR[questions],
-        voted_QWR=answers.voted_QWR[questions],
-        score_QW=answers.score_QW[questions],
-        cost_QW=answers.cost_QW[questions],
-        texts=tuple(answers.texts[q] for q in questions),
-        own_samples_QW=None if own_QW is None else own_QW[questions],
-    )
+    return replace(answers._cut(questions), texts=tuple(answers.texts[q] for q in questions))
 
 
 def committee_cost(

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from podium.errors import ConfigError
 from podium.planner import Planner
 from podium.planners.plans import worker_number
 from podium.types import Profile
+from podium.workers.vote import VOTE
 
 if TYPE_CHECKING:
     from podium.planners.answers import AnswerMatrix
@@ -28,6 +29,10 @@ Layers = tuple[tuple[str, ...], ...]
 class BaselineContext:
     """The arguments with which a baseline is opened."""
 
+    name: str
+    """The whole name of the planner as it was written, for errors."""
+    syntax: str
+    """How users write the name."""
     pool: Sequence[Profile]
     seed: str = "0"
     """Seeds a planner that plans at random."""
@@ -35,15 +40,7 @@ class BaselineContext:
     """Answers from which a planner may learn. None if there are none."""
 
 
-def _nothing(argument: str) -> tuple[str, ...]:
-    return ()
-
-
-def _no_rows(workers: Sequence[str]) -> Iterable[tuple[str, str]]:
-    return ()
-
-
-def _no_examples(workers: Sequence[str]) -> Iterable[str]:
+def _nothing(argument: object) -> tuple[Any, ...]:
     return ()
 
 
@@ -67,9 +64,9 @@ class BaselineSpec:
     check: Callable[[str], object] = _nothing
     """Checks the argument of a planner that learns, before its training questions are answered and `open` is called.
     Raises `ConfigError` if the argument cannot be used, or a package is missing. Its result is not used."""
-    rows: Callable[[Sequence[str]], Iterable[tuple[str, str]]] = _no_rows
+    rows: Callable[[Sequence[str]], Iterable[tuple[str, str]]] = _nothing
     """Returns the planner's rows in every comparison, as (label, full name), from the names of the pool's workers."""
-    examples: Callable[[Sequence[str]], Iterable[str]] = _no_examples
+    examples: Callable[[Sequence[str]], Iterable[str]] = _nothing
     """Returns full names of the planner, from the names of a pool's workers, of which there is at least one. A test
     opens and runs each of these planners. A planner without an argument needs no examples."""
     on_recordings: bool = True
@@ -92,12 +89,11 @@ class BaselineSpec:
         return not (self.reads_files or self.team_only or self.learns)
 
 
-def read_worker(worker: str, context: BaselineContext, name: str) -> str:
-    """The worker that the argument of the baseline `name` names. Raises `ConfigError` if the pool has no such
-    worker."""
+def read_worker(worker: str, context: BaselineContext) -> str:
+    """The worker that an argument names. Raises `ConfigError` if the pool has no such worker."""
     if not worker:
         names = ", ".join(profile.name for profile in context.pool)
-        raise ConfigError(f"The baseline {name!r} names no worker; write one after a colon: {names}.")
+        raise ConfigError(f"The baseline {context.name!r} names no worker; write one after a colon: {names}.")
     return context.pool[worker_number(worker, context.pool)].name
 
 
@@ -111,21 +107,33 @@ def read_members(argument: str) -> tuple[str, ...]:
     return tuple(members)
 
 
-def read_workers(argument: str, context: BaselineContext, name: str) -> tuple[str, ...]:
-    """The workers of "2xA+B"; `ConfigError`, which names the baseline, if it names none, or one that the pool lacks."""
-    return tuple(read_worker(worker, context, name) for worker in read_members(argument) or ("",))
+def read_workers(argument: str, context: BaselineContext) -> tuple[str, ...]:
+    """The workers of "2xA+B"; `ConfigError` if it names none, or one that the pool lacks."""
+    return tuple(read_worker(worker, context) for worker in read_members(argument) or ("",))
 
 
-def read_layers(argument: str, context: BaselineContext, name: str, *, syntax: str, layers: int) -> Layers:
-    """The workers of "2xA+B>C", layer by layer.
-
-    Raises:
-        ConfigError: there are fewer or more than `layers`, or a layer names no worker of the pool.
-    """
+def read_layers(argument: str, context: BaselineContext, layers: int) -> Layers:
+    """The workers of "2xA+B>C", layer by layer; `ConfigError` if there are not so many layers, or one lacks a worker of
+    the pool."""
     layer_texts = argument.split(">")
     if len(layer_texts) != layers:
-        raise ConfigError(f"The baseline {name!r} is not of the form {syntax}.")
-    return tuple(read_workers(layer, context, name) for layer in layer_texts)
+        raise ConfigError(f"The baseline {context.name!r} is not of the form {context.syntax}.")
+    return tuple(read_workers(layer, context) for layer in layer_texts)
+
+
+def read_worker_count(argument: str, context: BaselineContext, remark: str) -> tuple[str, int]:
+    """The worker and the number of "WORKER:COUNT".
+
+    Args:
+        remark: the end of the sentence that refuses another syntax.
+
+    Raises:
+        ConfigError: a part is missing, the second one is no number, or the pool lacks the worker.
+    """
+    worker, _, count = argument.rpartition(":")
+    if not worker or not count.isdecimal() or len(count) > _MAX_DIGITS:
+        raise ConfigError(f"The baseline {context.name!r} is not of the form {context.syntax}{remark}")
+    return read_worker(worker, context), int(count)
 
 
 def workers_in(argument: str) -> tuple[str, ...]:
@@ -133,25 +141,11 @@ def workers_in(argument: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(worker for layer in argument.split(">") for worker in read_members(layer)))
 
 
-def read_worker_count(argument: str, syntax: str, remark: str) -> tuple[str, int, str]:
-    """The parts of "WORKER:COUNT": the worker as written, the number, and the name of the baseline for errors.
-
-    Args:
-        syntax: how the baseline is named, as in "self-reflection:WORKER:TURNS".
-        remark: the end of the sentence that refuses another syntax.
-
-    Raises:
-        ConfigError: a part is missing, or the second one is no number. The pool need not have the worker.
-    """
-    kind = syntax.partition(":")[0]
-    name = f"{kind}:{argument}" if argument else kind
-    worker, _, count_text = argument.rpartition(":")
-    count = read_count(count_text)
-    if not worker or count is None:
-        raise ConfigError(f"The baseline {name!r} is not of the form {syntax}{remark}")
-    return worker, count, name
+def workers_and_vote(argument: str) -> tuple[str, ...]:
+    """The workers that "2xA+B>C" names, each once, and the voting tool."""
+    return (*workers_in(argument), VOTE)
 
 
-def read_count(text: str) -> int | None:
-    """`text` as a number of at most nine digits, or None if it is no such number."""
-    return int(text) if text.isdecimal() and len(text) <= _MAX_DIGITS else None
+def worker_before_count(argument: str) -> tuple[str, ...]:
+    """The worker that "WORKER:COUNT" names, if it names one."""
+    return tuple(filter(None, (argument.rpartition(":")[0],)))

@@ -17,10 +17,9 @@ from podium.planners.baseline import (
     BaselineContext,
     BaselineSpec,
     read_layers,
-    read_members,
     read_worker,
     read_workers,
-    workers_in,
+    workers_and_vote,
 )
 from podium.planners.plans import worker_number
 from podium.planners.rounds import (
@@ -34,7 +33,7 @@ from podium.planners.rounds import (
 from podium.planners.voting import Committee
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
-from podium.workers.vote import VOTE, vote_key
+from podium.workers.vote import vote_key
 from podium.workflow import Acceptance, Step, Workflow, render
 
 
@@ -67,22 +66,16 @@ class Cascade(Planner):
 
 def _open_cascade(argument: str, context: BaselineContext) -> Cascade:
     first, _, then = argument.partition(">")
-    name = f"cascade:{argument}" if argument else "cascade"
-    cheap, dear = read_workers(first, context, name), read_worker(then, context, name)
+    cheap, dear = read_workers(first, context), read_worker(then, context)
     if len(cheap) < 2:
-        raise ConfigError(f"{name}: one worker alone cannot disagree; name two or more before the >.")
+        raise ConfigError(f"{context.name}: one worker alone cannot disagree; name two or more before the >.")
     return Cascade(cheap, dear)
-
-
-def _needs(argument: str) -> tuple[str, ...]:
-    first, _, then = argument.partition(">")
-    return (*dict.fromkeys(read_members(first)), then, VOTE)
 
 
 CASCADE = BaselineSpec(
     "cascade:A+B>C",
     _open_cascade,
-    needs=_needs,
+    needs=workers_and_vote,
     team_only=True,
     examples=lambda workers: [f"cascade:2x{'+'.join(workers)}>{workers[-1]}"],
 )
@@ -129,15 +122,14 @@ class Escalation(Planner):
 
 
 def _open_escalation(argument: str, context: BaselineContext) -> Escalation:
-    name = f"escalation:{argument}" if argument else "escalation"
-    (ladder,) = read_layers(argument, context, name, syntax="escalation:A+B+C", layers=1)
+    (ladder,) = read_layers(argument, context, 1)
     return Escalation(ladder)
 
 
 ESCALATION = BaselineSpec(
     "escalation:A+B+C",
     _open_escalation,
-    needs=lambda argument: (*workers_in(argument), VOTE),
+    needs=workers_and_vote,
     team_only=True,
     examples=lambda workers: [f"escalation:{'+'.join(workers)}"],
 )

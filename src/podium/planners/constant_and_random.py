@@ -114,7 +114,7 @@ def _open_constant(file: str, context: BaselineContext) -> Constant:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read ({error}); check the file.") from None
     workers = [profile.name for profile in context.pool]
-    return read_constant(text, workers, name=f"constant:{file}")
+    return read_constant(text, workers, name=context.name)
 
 
 def _open_random(argument: str, context: BaselineContext) -> RandomPlans:

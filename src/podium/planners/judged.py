@@ -76,17 +76,16 @@ def read_verdict(verdict: str | None, responses: Sequence[str | None]) -> int | 
 
 
 def _baseline(form: str, subtask: str) -> BaselineSpec:
-    whole = f"{form}:A+B>JUDGE"
-
     def open_judged(argument: str, context: BaselineContext) -> JudgedPlanner:
-        name = f"{form}:{argument}" if argument else form
-        members, judge = read_layers(argument, context, name, syntax=whole, layers=2)
+        members, judge = read_layers(argument, context, 2)
         if len(judge) > 1:
-            raise ConfigError(f"The baseline {name!r} names {len(judge)} judges and has one; write {whole}.")
+            raise ConfigError(
+                f"The baseline {context.name!r} names {len(judge)} judges and has one; write {context.syntax}."
+            )
         return JudgedPlanner(form, members, judge[0], subtask)
 
     return BaselineSpec(
-        whole,
+        f"{form}:A+B>JUDGE",
         open_judged,
         needs=workers_in,
         team_only=True,

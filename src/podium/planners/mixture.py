@@ -22,6 +22,7 @@ from podium.planners.baseline import (
     read_worker,
     read_worker_count,
     read_workers,
+    worker_before_count,
     workers_in,
 )
 from podium.planners.plans import plan_once
@@ -68,9 +69,7 @@ class MixtureOfAgents(Planner):
 
 
 def _open_mixture(argument: str, context: BaselineContext) -> MixtureOfAgents:
-    name = f"mixture-of-agents:{argument}" if argument else "mixture-of-agents"
-    layers = argument.count(">") + 1
-    return MixtureOfAgents(read_layers(argument, context, name, syntax=MIXTURE.syntax, layers=layers))
+    return MixtureOfAgents(read_layers(argument, context, argument.count(">") + 1))
 
 
 MIXTURE = BaselineSpec(
@@ -91,12 +90,13 @@ _MOST_ANSWERS = 1000
 
 
 def _open_fusion(argument: str, context: BaselineContext) -> MixtureOfAgents:
-    name = f"fusion:{argument}" if argument else "fusion"
     panel, judge = _split(argument, {profile.name for profile in context.pool})
     if not panel or not judge:
-        raise ConfigError(f"The baseline {name!r} is not of the form {FUSION.syntax}, as in fusion:A+B:C.")
-    layers = (read_workers(panel, context, name), (read_worker(judge, context, name),))
-    return MixtureOfAgents(layers, label=name)
+        raise ConfigError(
+            f"The baseline {context.name!r} is not of the form {context.syntax}, as in fusion:A+B:C."
+        )
+    layers = (read_workers(panel, context), (read_worker(judge, context),))
+    return MixtureOfAgents(layers, label=context.name)
 
 
 def _split(argument: str, pool: set[str]) -> tuple[str, str]:
@@ -111,11 +111,10 @@ def _split(argument: str, pool: set[str]) -> tuple[str, str]:
 
 
 def _open_self_fusion(argument: str, context: BaselineContext) -> MixtureOfAgents:
-    worker, samples, name = read_worker_count(argument, SELF_FUSION.syntax, ", as in self-fusion:A:3.")
+    fused, samples = read_worker_count(argument, context, ", as in self-fusion:A:3.")
     if not 2 <= samples <= _MOST_ANSWERS:
         raise ConfigError(f"Self-fusion takes 2 to {_MOST_ANSWERS} answers, not {samples}.")
-    fused = read_worker(worker, context, name)
-    return MixtureOfAgents(((fused,) * samples, (fused,)), label=name)
+    return MixtureOfAgents(((fused,) * samples, (fused,)), label=context.name)
 
 
 def _needs_of_fusion(argument: str) -> tuple[str, ...]:
@@ -137,7 +136,7 @@ FUSION = BaselineSpec(
 SELF_FUSION = BaselineSpec(
     "self-fusion:WORKER:SAMPLES",
     _open_self_fusion,
-    needs=lambda argument: tuple(filter(None, (argument.rpartition(":")[0],))),
+    needs=worker_before_count,
     team_only=True,
     on_recordings=False,
     examples=lambda workers: [f"self-fusion:{workers[-1]}:3"],

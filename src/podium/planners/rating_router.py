@@ -65,7 +65,7 @@ def parse_accuracy_per_usd(text: str, name: str, example: str) -> float:
 
 
 def _open(argument: str, context: BaselineContext) -> RatingRouter:
-    return RatingRouter(parse_accuracy_per_usd(argument, f"by-ratings:{argument}", "by-ratings:0"))
+    return RatingRouter(parse_accuracy_per_usd(argument, context.name, "by-ratings:0"))
 
 
 BASELINE = BaselineSpec(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from podium.errors import ConfigError
 from podium.planner import Planner, PlanRequest
-from podium.planners.baseline import BaselineContext, BaselineSpec, read_worker, read_worker_count
+from podium.planners.baseline import BaselineContext, BaselineSpec, read_worker_count, worker_before_count
 from podium.planners.plans import plan_once, worker_number
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
@@ -45,14 +45,13 @@ class SelfReflection(Planner):
 
 
 def _open(argument: str, context: BaselineContext) -> SelfReflection:
-    worker, turns, name = read_worker_count(argument, BASELINE.syntax, "; the paper's has 5 turns.")
-    return SelfReflection(read_worker(worker, context, name), turns)
+    return SelfReflection(*read_worker_count(argument, context, "; the paper's has 5 turns."))
 
 
 BASELINE = BaselineSpec(
     "self-reflection:WORKER:TURNS",
     _open,
-    needs=lambda argument: (argument.rpartition(":")[0],),
+    needs=worker_before_count,
     team_only=True,
     on_recordings=False,
     examples=lambda workers: [f"self-reflection:{workers[0]}:5"],

@@ -147,4 +147,4 @@ def open_baseline(
             f"The planner {name!r} gives workers more than the bare question, and this pool's recording has no answers "
             f"to that; use a pool of live workers, or one of these planners: {others}."
         )
-    return baseline.open(argument, BaselineContext(pool, seed, scored))
+    return baseline.open(argument, BaselineContext(name, baseline.syntax, pool, seed, scored))

@@ -28,6 +28,7 @@ from podium.planners.baseline import (
     read_worker,
     read_worker_count,
     read_workers,
+    workers_and_vote,
     workers_in,
 )
 from podium.planners.plans import plan_once, voting_step, worker_number
@@ -80,10 +81,6 @@ class Committee(Planner):
                 f"A committee of {len(self.workers)} workers has {len(self.weights)} weights; give one for each."
             )
 
-        for weight in self.weights:
-            if not 0 <= weight <= 1000:
-                raise ConfigError(f"A vote cannot weigh {weight:g}; give weights from 0 to 1000.")
-
     @property
     def name(self) -> str:
         members = "+".join(
@@ -125,29 +122,20 @@ class SelfConsistency(Planner):
 
 
 def _open_single(worker: str, context: BaselineContext) -> Single:
-    return Single(read_worker(worker, context, f"single:{worker}" if worker else "single"))
+    return Single(read_worker(worker, context))
 
 
 def _open_self_consistency(argument: str, context: BaselineContext) -> SelfConsistency:
-    worker, samples, name = read_worker_count(
-        argument, SELF_CONSISTENCY.syntax, ", with a number of samples."
-    )
-    return SelfConsistency(read_worker(worker, context, name), samples)
+    return SelfConsistency(*read_worker_count(argument, context, ", with a number of samples."))
 
 
 def _open_committee(argument: str, context: BaselineContext) -> Committee:
-    name = f"committee:{argument}" if argument else "committee"
-    return Committee(read_workers(argument, context, name))
+    return Committee(read_workers(argument, context))
 
 
 def _needs_of_samples(argument: str) -> tuple[str, ...]:
     worker, _, samples = argument.rpartition(":")
     return (worker,) if samples == "1" else (worker, VOTE)
-
-
-def _needs_of_committee(argument: str) -> tuple[str, ...]:
-    members = read_members(argument)
-    return members if len(members) == 1 else (*dict.fromkeys(members), VOTE)
 
 
 SINGLE = BaselineSpec(
@@ -165,7 +153,7 @@ SELF_CONSISTENCY = BaselineSpec(
 COMMITTEE = BaselineSpec(
     "committee:A+B",
     _open_committee,
-    needs=_needs_of_committee,
+    needs=lambda argument: (workers_in if len(read_members(argument)) == 1 else workers_and_vote)(argument),
     team_only=True,
     examples=lambda workers: [f"committee:2x{'+'.join(workers)}"],
 )
@@ -195,18 +183,15 @@ def vote_weight(scored: AnswerMatrix, worker: str, *, wrong_answers: int = WRONG
 
 def _open_weighted_vote(argument: str, context: BaselineContext) -> Committee:
     assert context.scored is not None
-    names = read_members(argument)
-    members = tuple(read_worker(member, context, "weighted-vote") for member in names)
-    members = members or tuple(
-        profile.name for profile in context.pool if profile.name in context.scored.workers
-    )
+    known = tuple(profile.name for profile in context.pool if profile.name in context.scored.workers)
+    members = read_workers(argument, context) if argument else known
     return Committee(members, tuple(vote_weight(context.scored, member) for member in members))
 
 
 WEIGHTED_VOTE = BaselineSpec(
     "weighted-vote:A+B",
     _open_weighted_vote,
-    needs=lambda argument: (*workers_in(argument), VOTE),
+    needs=workers_and_vote,
     learns=True,
     examples=lambda workers: [f"weighted-vote:{'+'.join(workers)}", "weighted-vote"],
 )

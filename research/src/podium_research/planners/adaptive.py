@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from podium.errors import ConfigError
 from podium.planner import Planner, PlanRequest
-from podium.planners.baseline import BaselineContext, BaselineSpec, read_worker, read_worker_count
+from podium.planners.baseline import BaselineContext, BaselineSpec, read_worker_count
 from podium.planners.rounds import (
     Rounds,
     RoundStep,
@@ -103,8 +103,7 @@ def _two_commonest(counted: Counter[str]) -> tuple[int, int]:
 
 
 def _open(argument: str, context: BaselineContext) -> AdaptiveConsistency:
-    worker, most, name = read_worker_count(argument, BASELINE.syntax, ", with the most samples.")
-    return AdaptiveConsistency(read_worker(worker, context, name), most)
+    return AdaptiveConsistency(*read_worker_count(argument, context, ", with the most samples."))
 
 
 BASELINE = BaselineSpec(

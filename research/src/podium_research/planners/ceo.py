@@ -12,7 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from podium.planner import EarlierRound, Planner, PlanRequest
-from podium.planners.baseline import BaselineContext, BaselineSpec, read_members, read_worker, read_workers
+from podium.planners.baseline import (
+    BaselineContext,
+    BaselineSpec,
+    read_worker,
+    read_workers,
+    workers_and_vote,
+)
 from podium.planners.rounds import (
     RoundPlan,
     Rounds,
@@ -25,7 +31,6 @@ from podium.planners.rounds import (
 )
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
-from podium.workers.vote import VOTE
 from podium.workflow import Workflow
 
 _TURNS = 2
@@ -187,20 +192,14 @@ def _is_right(judgement: str) -> bool:
 
 def _open(argument: str, context: BaselineContext) -> CEO:
     leader, _, members = argument.partition(">")
-    name = f"ceo:{argument}" if argument else "ceo"
-    team = read_workers(members, context, name)
-    return CEO(read_worker(leader, context, name), team)
-
-
-def _needs(argument: str) -> tuple[str, ...]:
-    leader, _, members = argument.partition(">")
-    return tuple(dict.fromkeys((leader, *read_members(members), VOTE)))
+    team = read_workers(members, context)
+    return CEO(read_worker(leader, context), team)
 
 
 BASELINE = BaselineSpec(
     "ceo:LEADER>A+B",
     _open,
-    needs=_needs,
+    needs=workers_and_vote,
     team_only=True,
     examples=lambda workers: [f"ceo:{workers[0]}>{'+'.join(workers)}"],
     on_recordings=False,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from podium.planner import Planner, PlanRequest
-from podium.planners.baseline import BaselineContext, BaselineSpec, read_layers, workers_in
+from podium.planners.baseline import BaselineContext, BaselineSpec, read_layers, workers_and_vote
 from podium.planners.rounds import (
     Rounds,
     most_common,
@@ -20,7 +20,7 @@ from podium.planners.rounds import (
 )
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
-from podium.workers.vote import VOTE, vote_key
+from podium.workers.vote import vote_key
 
 REVISE = (
     "The responses shown are answers of several workers to this question, and they disagree. Check their reasoning, "
@@ -58,15 +58,14 @@ class Debate(Planner):
 
 
 def _open(argument: str, context: BaselineContext) -> Debate:
-    name = f"debate:{argument}" if argument else "debate"
-    (members,) = read_layers(argument, context, name, syntax=BASELINE.syntax, layers=1)
+    (members,) = read_layers(argument, context, 1)
     return Debate(members)
 
 
 BASELINE = BaselineSpec(
     "debate:A+B+C",
     _open,
-    needs=lambda argument: (*workers_in(argument), VOTE),
+    needs=workers_and_vote,
     team_only=True,
     on_recordings=False,
     examples=lambda workers: [f"debate:{'+'.join(workers)}", f"debate:3x{workers[0]}"],

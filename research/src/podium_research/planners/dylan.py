@@ -16,7 +16,7 @@ from typing import Self
 
 from podium.errors import ConfigError
 from podium.planner import Planner, PlanRequest, earlier_rounds_of
-from podium.planners.baseline import BaselineContext, BaselineSpec, read_members, read_workers
+from podium.planners.baseline import BaselineContext, BaselineSpec, read_workers, workers_and_vote
 from podium.planners.rounds import (
     RoundPlan,
     Rounds,
@@ -29,7 +29,7 @@ from podium.planners.rounds import (
     worker_step,
 )
 from podium.trace import Plan, Trace
-from podium.workers.vote import VOTE, vote_key
+from podium.workers.vote import vote_key
 
 _KEPT_MEMBERS = 2
 """How many workers go on after a ranking."""
@@ -221,17 +221,18 @@ def importance_of(turns: Sequence[Sequence[MemberReply]], final: str | None) -> 
 
 
 def _open(argument: str, context: BaselineContext) -> DyLAN:
-    name = f"dylan:{argument}" if argument else "dylan"
-    members = read_workers(argument, context, name)
+    members = read_workers(argument, context)
     if len(members) < 2:
-        raise ConfigError(f"The baseline {name!r} needs two workers or more, such as dylan:A+B or dylan:3xA.")
+        raise ConfigError(
+            f"The baseline {context.name!r} needs two workers or more, such as dylan:A+B or dylan:3xA."
+        )
     return DyLAN(members)
 
 
 BASELINE = BaselineSpec(
     "dylan:A+B",
     _open,
-    needs=lambda argument: (*dict.fromkeys(read_members(argument)), VOTE),
+    needs=workers_and_vote,
     team_only=True,
     examples=lambda workers: [f"dylan:2x{'+'.join(workers)}", f"dylan:4x{workers[0]}"],
     on_recordings=False,

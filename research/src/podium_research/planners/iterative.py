@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from podium.planner import Planner, PlanRequest
-from podium.planners.baseline import BaselineContext, BaselineSpec, read_worker
+from podium.planners.baseline import BaselineContext, BaselineSpec, read_worker, workers_in
 from podium.planners.rounds import (
     RoundPlan,
     Rounds,
@@ -109,19 +109,13 @@ def _scores(verdict: str | None, count: int) -> list[float]:
 
 def _open(argument: str, context: BaselineContext) -> Iterative:
     worker, _, verifier = argument.partition(">")
-    name = f"iterative:{argument}" if argument else "iterative"
-    return Iterative(read_worker(worker, context, name), read_worker(verifier, context, name))
-
-
-def _needs(argument: str) -> tuple[str, ...]:
-    worker, _, verifier = argument.partition(">")
-    return (worker, verifier)
+    return Iterative(read_worker(worker, context), read_worker(verifier, context))
 
 
 BASELINE = BaselineSpec(
     "iterative:WORKER>VERIFIER",
     _open,
-    needs=_needs,
+    needs=workers_in,
     team_only=True,
     examples=lambda workers: [f"iterative:{workers[0]}>{workers[-1]}"],
     on_recordings=False,

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from podium.planner import Planner, PlanRequest
-from podium.planners.baseline import BaselineContext, BaselineSpec, read_members, read_worker, read_workers
+from podium.planners.baseline import BaselineContext, BaselineSpec, read_worker, read_workers, workers_in
 from podium.planners.rounds import (
     RoundPlan,
     Rounds,
@@ -182,20 +182,14 @@ def _read(response: str | None, members: Sequence[str]) -> ProgressLedger | None
 
 def _open(argument: str, context: BaselineContext) -> Magentic:
     leader, _, members = argument.partition(">")
-    name = f"magentic:{argument}" if argument else "magentic"
-    team = read_workers(members, context, name)
-    return Magentic(read_worker(leader, context, name), team)
-
-
-def _needs(argument: str) -> tuple[str, ...]:
-    leader, _, members = argument.partition(">")
-    return tuple(dict.fromkeys((leader, *read_members(members))))
+    team = read_workers(members, context)
+    return Magentic(read_worker(leader, context), team)
 
 
 BASELINE = BaselineSpec(
     "magentic:LEADER>A+B",
     _open,
-    needs=_needs,
+    needs=workers_in,
     team_only=True,
     examples=lambda workers: [f"magentic:{workers[0]}>{'+'.join(workers)}"],
     on_recordings=False,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from podium.errors import ConfigError
 from podium.planner import EarlierRound, Planner, PlanRequest
-from podium.planners.baseline import BaselineContext, BaselineSpec, read_layers, workers_in
+from podium.planners.baseline import BaselineContext, BaselineSpec, read_layers, workers_and_vote
 from podium.planners.plans import voting_step
 from podium.planners.rounds import (
     RoundPlan,
@@ -30,7 +30,7 @@ from podium.planners.rounds import (
 )
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
-from podium.workers.vote import VOTE, vote_key
+from podium.workers.vote import vote_key
 from podium.workflow import Access, Step, Workflow
 
 RETRIES = 3
@@ -141,17 +141,16 @@ def counts_as_finding(audit: str | None) -> bool:
 
 
 def _open(argument: str, context: BaselineContext) -> RectifyOrReject:
-    name = f"rectify-or-reject:{argument}" if argument else "rectify-or-reject"
-    members, auditors = read_layers(argument, context, name, syntax=BASELINE.syntax, layers=2)
+    members, auditors = read_layers(argument, context, 2)
     if len(auditors) > 1:
-        raise ConfigError(f"The baseline {name!r} has one auditor: {BASELINE.syntax}.")
+        raise ConfigError(f"The baseline {context.name!r} has one auditor: {BASELINE.syntax}.")
     return RectifyOrReject(members, auditors[0])
 
 
 BASELINE = BaselineSpec(
     "rectify-or-reject:A+B>AUDITOR",
     _open,
-    needs=lambda argument: (*workers_in(argument), VOTE),
+    needs=workers_and_vote,
     team_only=True,
     on_recordings=False,
     examples=lambda workers: [f"rectify-or-reject:{'+'.join(workers)}>{workers[-1]}"],

@@ -10,12 +10,11 @@ from dataclasses import dataclass, replace
 
 from podium.errors import ConfigError
 from podium.planner import Planner, PlanRequest
-from podium.planners.baseline import BaselineContext, BaselineSpec, read_layers, workers_in
+from podium.planners.baseline import BaselineContext, BaselineSpec, read_layers, workers_and_vote
 from podium.planners.plans import plan_once, voting_step
 from podium.planners.rounds import worker_step
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
-from podium.workers.vote import VOTE
 from podium.workflow import Access, Step, Workflow
 
 VERIFY = (
@@ -53,17 +52,16 @@ class GeneratorVerifierRefiner(Planner):
 
 
 def _open(argument: str, context: BaselineContext) -> GeneratorVerifierRefiner:
-    name = f"generator-verifier-refiner:{argument}" if argument else "generator-verifier-refiner"
-    roles = read_layers(argument, context, name, syntax=_FORM, layers=3)
+    roles = read_layers(argument, context, 3)
     if any(len(workers) > 1 for workers in roles):
-        raise ConfigError(f"The baseline {name!r} has one worker for each role: {_FORM}.")
+        raise ConfigError(f"The baseline {context.name!r} has one worker for each role: {_FORM}.")
     return GeneratorVerifierRefiner(*(worker for (worker,) in roles))
 
 
 BASELINE = BaselineSpec(
     _FORM,
     _open,
-    needs=lambda argument: (*workers_in(argument), VOTE),
+    needs=workers_and_vote,
     team_only=True,
     on_recordings=False,
     examples=lambda workers: [f"generator-verifier-refiner:{workers[0]}>{workers[-1]}>{workers[0]}"],

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from podium.errors import ConfigError
 from podium.planner import Planner, PlanRequest
-from podium.planners.baseline import BaselineContext, BaselineSpec, read_worker, read_worker_count
+from podium.planners.baseline import BaselineContext, BaselineSpec, read_worker_count, worker_before_count
 from podium.planners.rounds import RoundPlan, Rounds, RoundStep, all_rounds, plan_rounds, worker_step
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
@@ -74,16 +74,13 @@ class SelfRefine(Planner):
 
 
 def _open(argument: str, context: BaselineContext) -> SelfRefine:
-    worker, refinements, name = read_worker_count(
-        argument, BASELINE.syntax, "; the paper's has 4 refinements."
-    )
-    return SelfRefine(read_worker(worker, context, name), refinements)
+    return SelfRefine(*read_worker_count(argument, context, "; the paper's has 4 refinements."))
 
 
 BASELINE = BaselineSpec(
     "self-refine:WORKER:REFINEMENTS",
     _open,
-    needs=lambda argument: (argument.rpartition(":")[0],),
+    needs=worker_before_count,
     team_only=True,
     on_recordings=False,
     examples=lambda workers: [f"self-refine:{workers[0]}:4"],

@@ -16,7 +16,7 @@ from itertools import groupby
 
 from podium.errors import ConfigError
 from podium.planner import Planner, PlanRequest
-from podium.planners.baseline import BaselineContext, BaselineSpec, read_members, read_workers
+from podium.planners.baseline import BaselineContext, BaselineSpec, read_workers, workers_and_vote
 from podium.planners.rounds import (
     RoundPlan,
     Rounds,
@@ -28,7 +28,7 @@ from podium.planners.rounds import (
 )
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
-from podium.workers.vote import VOTE, vote_key
+from podium.workers.vote import vote_key
 from podium.workflow import Step
 
 _REVISIONS = 2
@@ -112,17 +112,18 @@ def _levels(answers: Sequence[MemberAnswer]) -> list[list[MemberAnswer]]:
 
 
 def _open(argument: str, context: BaselineContext) -> SelfOrg:
-    name = f"selforg-agreement:{argument}" if argument else "selforg-agreement"
-    members = read_workers(argument, context, name)
+    members = read_workers(argument, context)
     if len(members) < 2:
-        raise ConfigError(f"The baseline {name!r} needs two workers or more, such as selforg-agreement:A+B.")
+        raise ConfigError(
+            f"The baseline {context.name!r} needs two workers or more, such as selforg-agreement:A+B."
+        )
     return SelfOrg(members)
 
 
 BASELINE = BaselineSpec(
     "selforg-agreement:A+B",
     _open,
-    needs=lambda argument: (*dict.fromkeys(read_members(argument)), VOTE),
+    needs=workers_and_vote,
     team_only=True,
     examples=lambda workers: [f"selforg-agreement:2x{'+'.join(workers)}"],
     on_recordings=False,

@@ -13,10 +13,9 @@ import numpy as np
 
 from podium.planner import Planner, PlanRequest
 from podium.planners.answers import Floats
-from podium.planners.baseline import BaselineContext, BaselineSpec, read_members, read_workers
+from podium.planners.baseline import BaselineContext, BaselineSpec, read_workers, workers_and_vote
 from podium.planners.voting import Committee
 from podium.trace import Plan
-from podium.workers.vote import VOTE
 from podium.workflow import Acceptance, render
 from podium_research.planners.predictors import Vectors, ngram_vectors
 
@@ -67,14 +66,13 @@ class Smoothie(Planner):
 
 
 def _open(argument: str, context: BaselineContext) -> Smoothie:
-    name = f"smoothie:{argument}" if argument else "smoothie"
-    return Smoothie(read_workers(argument, context, name))
+    return Smoothie(read_workers(argument, context))
 
 
 BASELINE = BaselineSpec(
     "smoothie:A+B+C",
     _open,
-    needs=lambda argument: (*dict.fromkeys(read_members(argument)), VOTE),
+    needs=workers_and_vote,
     team_only=True,
     examples=lambda workers: [f"smoothie:2x{'+'.join(workers)}"],
 )

@@ -128,7 +128,7 @@ def _split(argument: str) -> tuple[str, str]:
 def _open(argument: str, context: BaselineContext) -> Threshold:
     read = _read(argument)
     name = read.name
-    pair = read_worker(read.weak, context, name), read_worker(read.strong, context, name)
+    pair = read_worker(read.weak, context), read_worker(read.strong, context)
     assert context.scored is not None
     scored = context.scored.of_workers(pair, name)
     if len(scored.workers) < len(set(pair)):
