@@ -11,16 +11,18 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 from attack_runs import isolations_here, left
 
 from podium.errors import ConfigError, GraderError
+from podium.per_loop import PerLoop
 from podium.sandbox.inside.run_limits import RunLimits
 from podium.sandbox.isolation import Bubblewrap, Isolation, PlainProcess
 from podium.sandbox.sandbox import ProgramExit, ProgramOutput
-from podium.sandbox.sandbox_pool import SandboxPool, SandboxPoolPerLoop
+from podium.sandbox.sandbox_pool import SandboxPool, open_pool
 
 pytestmark = pytest.mark.filterwarnings("ignore:Programs run")
 FREE = RunLimits(cpu_s=60, wall_s=60)
@@ -197,7 +199,7 @@ async def test_no_process_is_left_when_a_grading_is_cancelled(others: list[int],
 
 @pytest.mark.parametrize("isolation", isolations_here(), ids=lambda isolation: isolation.name)
 def test_no_process_is_left_when_a_loop_has_ended(isolation: Isolation, others: list[int]) -> None:
-    pools = SandboxPoolPerLoop(isolation)
+    pools = PerLoop(partial(open_pool, isolation))
     for _ in range(2):
         assert asyncio.run(_used(pools)) == "1\n"
         assert set(interpreters()) <= set(others)
@@ -208,15 +210,15 @@ def test_no_process_is_left_when_the_grader_goes_before_the_loop(
     isolation: Isolation, others: list[int]
 ) -> None:
     async def forget() -> None:
-        await _used(SandboxPoolPerLoop(isolation))
+        await _used(PerLoop(partial(open_pool, isolation)))
 
     asyncio.run(forget())
     gc.collect()
     assert set(interpreters()) <= set(others)
 
 
-async def _used(pools: SandboxPoolPerLoop) -> str:
-    return await printed(await pools.pool(), "print(1)")
+async def _used(pools: PerLoop[SandboxPool]) -> str:
+    return await printed(await pools.get(), "print(1)")
 
 
 KILLED = """

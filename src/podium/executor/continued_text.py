@@ -4,11 +4,8 @@ from __future__ import annotations
 
 
 class ContinuedText:
-    """The text that was sent of an answer whose tries each begin it again.
-
-    A worker may break off, and a retry starts again. The reader must not take the two texts for one, so once a second
-    try writes, only text that continues the sent text is sent.
-    """
+    """The text that was sent of an answer whose tries each begin it again. The reader must not take two tries for one
+    text, so once a second try writes, only text that continues the sent text is sent."""
 
     def __init__(self) -> None:
         self._attempts: dict[int, list[str]] = {}

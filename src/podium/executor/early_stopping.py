@@ -25,7 +25,6 @@ class EarlyStopping:
 
     Args:
         stopping_rule, answer_key: the traits of the vote's worker.
-        subtask: the subtask of the vote.
         reads: positions of the steps that the vote reads.
         waiting: the steps of `reads` that no other step reads, the cheapest first.
         sees_previous: whether the vote also reads the final response of the round before.
@@ -58,14 +57,9 @@ class EarlyStopping:
         return position in self._waiting
 
     def next_steps(self, before: Sequence[str], ended: Mapping[int, Span]) -> tuple[int, ...]:
-        """If all steps that were started for the vote have ended, choose the next steps to start.
-
-        Returns the ended steps that the chosen steps waited for. Returns an empty tuple if no step is chosen.
-
-        Args:
-            before: the responses of earlier rounds that the vote may read.
-            ended: the steps that have ended, by position.
-        """
+        """If all steps that were started for the vote have ended, choose the next steps to start. Returns the ended
+        steps that the chosen ones waited for; an empty tuple if none is chosen. `before` are the responses of earlier
+        rounds that the vote may read, and `ended` the steps that have ended, by position."""
         if self._certain or any(j not in ended and j not in self._waiting for j in self._reads):
             return ()
         before = before if self._sees_previous else ()
@@ -93,12 +87,9 @@ def answering_steps(workflow: Workflow, pool: Pool) -> frozenset[int]:
 def find_early_stops(
     workflow: Workflow, needed: Collection[int], question_context: QuestionContext, round: int
 ) -> dict[int, EarlyStopping]:
-    """The votes of a workflow that can stop early, by position.
-
-    A vote that stops early counts only the responses that it has. So it must not stop early if a later round, or a step
-    that is not a vote, may read its count. Nor must it if the layout is `chat` and the question has a history, since
-    messages of the history look like responses of steps.
-    """
+    """The votes of a workflow that can stop early, by position. Such a vote counts only the responses that it has, so
+    no later round and no step but a vote may read its count. Nor may the layout be `chat` with a history, since
+    messages of the history look like responses of steps."""
     is_last_round = round == question_context.ledger.budget.rounds - 1
     has_look_alikes = question_context.settings.layout == "chat" and question_context.question.history
     if not is_last_round or has_look_alikes:

@@ -19,22 +19,17 @@ _ENDS_ANSWER = re.compile(r"end|.*\b(?:subtask|response)", re.IGNORECASE)
 
 
 def remove_fences(text: str, fence_mark: str) -> str:
-    """The text up to the end of its answer, without the fences that carry the mark.
-
-    The answer ends at the first fence after some text that ends a block or begins another. A text that consists only of
-    fences stays as it is.
-    """
+    """The text up to the end of its answer, without the fences that carry the mark. The answer ends at the first fence
+    after some text that ends a block or begins another. A text that consists only of fences stays as it is."""
     if not fence_mark or fence_mark not in text:
         return text
     return FenceFilter(fence_mark).take(text) or text
 
 
 class FenceFilter:
-    """Does what `remove_fences` does, for a text that comes in pieces.
-
-    An unfinished fence waits for the next piece, and spaces wait for the first word. What still waits at the end is not
-    returned: the end of the stream sends what is missing.
-    """
+    """Does what `remove_fences` does, for a text that comes in pieces. An unfinished fence waits for the next piece,
+    and spaces wait for the first word. What still waits at the end is not returned: the end of the stream sends what is
+    missing."""
 
     def __init__(self, fence_mark: str) -> None:
         self._fence = re.compile(rf"{_LABEL}{fence_mark}>{{0,{_MOST_CLOSING}}}")

@@ -33,7 +33,6 @@ from podium.workers.view import EarlierStep
 from podium.workflow import Step, Workflow, needed_steps
 
 ASSUMED_TOKENS = 500
-"""The assumed length of a worker's answer."""
 ENOUGH = 5
 """If a worker has fewer past answers than this, the length of its answers is assumed."""
 SPREAD = 4
@@ -110,8 +109,6 @@ class PlanEstimate(Estimate):
 
 
 class _Length(NamedTuple):
-    """The expected length of one worker's answer."""
-
     tokens: Range
     seconds: Range | None
     past_answers: int
@@ -243,11 +240,7 @@ class Workload:
 
     @classmethod
     def of(cls, plans: Sequence[Sequence[StepEstimate]], workers: Iterable[Worker]) -> Workload:
-        """The mean of plans over these workers.
-
-        Args:
-            plans: for each plan, the steps that count.
-        """
+        """The mean of plans over these workers. `plans` has, for each plan, the steps that count."""
         real = {worker.profile.name: worker for worker in costly_workers(workers)}
         busy, taken, is_timed = dict.fromkeys(real, 0.0), [], True
         for steps in plans:
@@ -268,10 +261,7 @@ class Workload:
 
     def seconds(self, plans: float, *, concurrency: float | None = None) -> float:
         """Seconds that so many plans take: those of the busiest worker, and at least those of the slowest plan.
-
-        Args:
-            concurrency: how many steps run at once. None sets no limit.
-        """
+        `concurrency` is how many steps run at once; None sets no limit."""
         together = 0.0 if concurrency is None else plans * self.total_s / concurrency
         return max(self.slowest_s, plans * self.busiest_s, together)
 

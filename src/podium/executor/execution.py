@@ -34,7 +34,6 @@ class Execution:
     """One workflow, run for one question.
 
     Args:
-        context: the question, its pool and its budget.
         workflow: a workflow that was checked: it names workers of the pool, and its steps read only earlier steps.
         max_tokens: the plan's limit of output tokens for each step. None sets no limit. Steps beyond the end of the
             sequence have no limit either.
@@ -105,7 +104,6 @@ class Execution:
         self._schedule.set_workflow(workflow, needed, early_stops, earlier)
 
     def _start_ready(self) -> list[int]:
-        """The steps that start now."""
         return self._schedule.start_ready()
 
     def _start(self, position: int) -> asyncio.Task[None]:
@@ -140,7 +138,6 @@ class Execution:
             ready = self._start_ready()
 
     def _begin(self, position: int) -> None:
-        """Tell the observer that the step's call begins."""
         context, step = self._context, self._schedule.workflow.steps[position]
         if context.observe is not None:
             worker = context.pool[step.worker].profile.name
@@ -218,10 +215,8 @@ class Execution:
         return lacks_input and all(span is not None and span.status == "refused" for span in unanswered)
 
     def _make_listeners(self, position: int) -> MakeListeners | None:
-        """A function that makes the listeners for each try of a step.
-
-        None if the observer wants no text, or if the step's text may turn out not to be the answer.
-        """
+        """A function that makes the listeners for each try of a step. None if the observer wants no text, or if the
+        step's text may turn out not to be the answer."""
         observe = self._context.observe
         final = self._round_context.count == self._context.ledger.budget.rounds - 1
         if observe is None or not self._context.streams or not final or not self._schedule.is_last(position):

@@ -38,11 +38,8 @@ class Schedule:
         early_stops: Mapping[int, EarlyStopping] = _NO_EARLY_STOPS,
         earlier_responses: Sequence[str] = (),
     ) -> None:
-        """Set the workflow, and which of its steps are run. Steps that have started keep their positions.
-
-        Args:
-            earlier_responses: responses of earlier rounds, for the votes that may read them.
-        """
+        """Set the workflow, and which of its steps are run. Steps that have started keep their positions. Votes may
+        read `earlier_responses` of earlier rounds."""
         self.workflow, self.planned_steps = workflow, planned_steps
         self._early_stops, self._earlier_responses = early_stops, earlier_responses
         self.reads = tuple(workflow.reads(position) for position in range(len(workflow.steps)))
@@ -105,11 +102,8 @@ class Schedule:
         return True
 
     def _steps_needed(self, is_left_out: Callable[[EarlyStopping, int], bool]) -> set[int]:
-        """The last step, and every step that it needs directly or through other steps.
-
-        Args:
-            is_left_out: whether a vote leaves out a step that it reads.
-        """
+        """The last step, and every step that it needs directly or through others. `is_left_out` says whether a vote
+        leaves out a step that it reads."""
         if not self._early_stops:
             return set(self.planned_steps)
         needed: set[int] = set()

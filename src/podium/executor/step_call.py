@@ -48,13 +48,9 @@ async def call_with_fallbacks(
     log: AttemptLog,
     make_listeners: MakeListeners | None = None,
 ) -> WorkerAnswer | FailedCall:
-    """Call `worker`, then the chain of its fallbacks, until one gives a whole answer.
-
-    If an answer was cut off, the fallback is called too. If all answers were cut off, the first counts.
-
-    Args:
-        log, make_listeners: see `WorkerCall`.
-    """
+    """Call `worker`, then the chain of its fallbacks, until one gives a whole answer. If an answer was cut off, the
+    fallback is called too. If all answers were cut off, the first counts. `log` and `make_listeners` are those of
+    `WorkerCall`."""
     candidates = deque(_chain(context.pool, worker))
     failures: list[str] = []
     answers: list[WorkerAnswer] = []
@@ -108,7 +104,6 @@ class _Candidate:
     """Whether the call waits until the worker's cooldown ends."""
 
     def was_passed_over(self, context: QuestionContext) -> bool:
-        """Whether the worker's call failed because it did not wait for a cooldown."""
         return (
             not self.waits_for_cooldown and context.dispatcher.channel(self.worker).breaker.state != "closed"
         )

@@ -66,21 +66,17 @@ class StepInput:
         return self.subtask == ANSWER_WHOLE_QUESTION and not self.shows_others_work
 
     def view(self, layout: StepLayout) -> WorkerView | None:
-        """This input as data, for workers that are programs. It says no more than the messages do.
-
-        None in the plain layout, which has only what the caller wrote.
-        """
+        """This input as data, for workers that are programs. It says no more than the messages do. None in the plain
+        layout, which has only what the caller wrote."""
         if layout == "plain":
             return None
         return WorkerView(self.question.text, self.subtask, self.earlier, self.previous)
 
 
 def make_fence_mark(seed: str, question: Question) -> str:
-    """The mark of one question's fences: 16 hex digits.
-
-    The same seed gives the same mark, so that a run can be repeated. A live caller's seed is random, so the author
-    of the question, or of a page that a worker read, cannot guess the mark.
-    """
+    """The mark of one question's fences: 16 hex digits. The same seed gives the same mark, so that a run can be
+    repeated. A live caller's seed is random, so the author of the question, or of a page that a worker read, cannot
+    guess the mark."""
     source = f"fence/{seed}/{question.text[:SEED_PREFIX_CHARS]}"
     return sha256(source.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
@@ -88,11 +84,8 @@ def make_fence_mark(seed: str, question: Question) -> str:
 def build_messages(
     step_input: StepInput, layout: StepLayout, fence_mark: str, *, sees: bool = False
 ) -> tuple[Message, ...]:
-    """The messages for one step: the question's history first, then the input in this layout.
-
-    Args:
-        sees: whether the worker sees images.
-    """
+    """The messages for one step: the question's history first, then the input in this layout, with images if the worker
+    `sees` them."""
     question = step_input.question
     if step_input.is_bare:
         layout = "plain"

@@ -24,10 +24,8 @@ _ABANDONED = "It was started while the plan was being written, and the plan does
 
 
 class StreamedExecution(Execution):
-    """An execution that starts without steps: `extend` adds the first steps, and `complete` the whole workflow.
-
-    Its events are held back until `release_events`, since they make no sense before the event of the plan.
-    """
+    """An execution that starts without steps: `extend` adds the first steps, and `complete` the whole workflow. Its
+    events are held back until `release_events`, since they make no sense before the event of the plan."""
 
     def __init__(self, context: QuestionContext, round_context: RoundContext) -> None:
         self._observer = context.observe
@@ -56,10 +54,8 @@ class StreamedExecution(Execution):
             await self._follow(self._start_ready())
 
     def extend(self, steps: tuple[Step, ...]) -> None:
-        """Start the first steps of the workflow, which will have at least one more step.
-
-        Steps that do not continue the known steps are left for `complete`.
-        """
+        """Start the first steps of the workflow, which will have at least one more step. Steps that do not continue the
+        known steps are left for `complete`."""
         known = len(self._schedule.workflow.steps)
         if not self._is_complete and len(steps) > known == self._schedule.common_prefix_length(steps):
             self._schedule.set_workflow(Workflow(steps), range(len(steps)))
@@ -72,12 +68,8 @@ class StreamedExecution(Execution):
         max_tokens: Sequence[int | None] = (),
         shown: tuple[EarlierStep, ...] = (),
     ) -> None:
-        """Set the whole workflow, once its plan is written, and cancel started steps that it does not have or need.
-
-        Args:
-            workflow: None if there is no workflow to run.
-            max_tokens, shown: as for `Execution`. The limits do not hold for steps that have started.
-        """
+        """Set the whole workflow, once its plan is written, or None if there is none to run, and cancel started steps
+        that it does not have or need. The limits `max_tokens` do not hold for steps that have started."""
         whole = workflow or Workflow(())
         # The last step gets other options than a step in the middle, so it is never one of the started steps.
         same = self._schedule.common_prefix_length(whole.steps[:-1])
@@ -154,11 +146,9 @@ async def _wait_until_ended(tasks: Iterable[asyncio.Task[Any]]) -> None:
 
 
 def may_overlap(pool: Pool, settings: ExecutionSettings, question: Question) -> bool:
-    """Whether steps may start while the rest of their plan is being written.
-
-    They wait if a step's request depends on the whole plan. A vote that stops early chooses which workers are called,
-    and a step from which a vote may copy the answer gets the caller's options.
-    """
+    """Whether steps may start while the rest of their plan is being written. They wait if a request depends on the
+    whole plan: a vote that stops early chooses which workers are called, and a step from which a vote may copy the
+    answer gets the caller's options."""
     if settings.early_stop:
         return False
     has_vote = any(worker.traits.stopping_rule is not None for worker in pool)

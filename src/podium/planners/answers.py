@@ -27,9 +27,7 @@ T = TypeVar("T")
 Members = tuple[int, ...]
 """The workers of a committee, by number. A worker that is named again gives its next sample."""
 NO_ANSWER = -1
-"""Stands for a response without an answer."""
 MAX_ANSWERS = 5
-"""The most answers that a committee votes on."""
 _ARRAYS = ("answer_QWR", "alone_QWR", "voted_QWR", "score_QW", "cost_QW")
 _ROTATIONS = 12
 """The most rotations if workers have different numbers of samples, or twice the largest number if that is more."""
@@ -87,12 +85,8 @@ class AnswerMatrix:
         *,
         least: int = 1,
     ) -> AnswerMatrix:
-        """The arrays of some answers. R is the largest number of samples, but at least `least`.
-
-        Args:
-            texts: of the questions.
-            answers: by the name of each worker, one or more samples for each question.
-        """
+        """The arrays of some answers to the questions `texts`: by the name of each worker, one or more samples for each
+        question. R is the largest number of samples, but at least `least`."""
         own_QW = np.array([[len(samples) for samples in row] for row in zip(*answers.values(), strict=True)])
         most = int(own_QW.max())
         size = (*own_QW.shape, max(most, least))
@@ -204,12 +198,10 @@ class AnswerMatrix:
 
     @property
     def rotations(self) -> Iterable[AnswerMatrix]:
-        """These answers once for each rotation. Rotation k puts sample k first, so a mean over them uses all samples.
-
-        Each sample of a worker comes first equally often. If workers have different numbers of samples, this takes the
-        least common multiple of these numbers. If that is more than 12 and more than twice the largest number, there
-        are fewer rotations, and samples come first only nearly equally often.
-        """
+        """These answers once for each rotation. Rotation k puts sample k first, so a mean over them uses all samples,
+        and each sample of a worker comes first equally often. That takes the least common multiple of the workers'
+        numbers of samples; if it is more than 12 and more than twice the largest number, there are fewer rotations, and
+        samples come first only nearly equally often."""
         if self._rotation_count * self.answer_QWR.size <= _KEPT:
             return self._kept_rotations
         return map(self.rotated, range(self._rotation_count))
@@ -277,13 +269,9 @@ def select_questions(answers: AnswerMatrix, questions: Ints) -> AnswerMatrix:
 def committee_cost(
     answers: AnswerMatrix, members: Members, *, early_stop: bool = False, price_QW: Floats | None = None
 ) -> Floats:
-    """[Q]: the dollars that a committee costs on each question, averaged over rotations.
-
-    Args:
-        early_stop: whether the vote stops once it is certain, so that not all workers are called.
-        price_QW: an early-stopping vote calls the cheapest worker by this price first. Without it, the mean cost
-        counts.
-    """
+    """[Q]: the dollars that a committee costs on each question, averaged over rotations. With `early_stop` the vote
+    stops once it is certain, so that not all workers are called: the cheapest by `price_QW`, or else by mean cost,
+    first."""
     cost_QM = answers.cost_QW[:, members]
     if not early_stop or len(members) == 1:
         total_Q: Floats = cost_QM.sum(axis=1)
@@ -314,7 +302,6 @@ def committee_accuracy(answers: AnswerMatrix, members: Members) -> Floats:
 
 
 def _renumbered(answers: list[int]) -> tuple[int, ...]:
-    """The answers numbered by first occurrence; -1 (no answer) stays."""
     numbers: dict[int, int] = {}
     return tuple(answer if answer < 0 else numbers.setdefault(answer, len(numbers)) for answer in answers)
 

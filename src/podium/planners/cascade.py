@@ -22,14 +22,7 @@ from podium.planners.baseline import (
     workers_and_vote,
 )
 from podium.planners.plans import worker_number
-from podium.planners.rounds import (
-    Rounds,
-    RoundStep,
-    most_common,
-    plan_rounds,
-    voted_round_plan,
-    worker_step,
-)
+from podium.planners.rounds import Rounds, RoundStep, most_common, plan_rounds, voted_round_plan, worker_step
 from podium.planners.voting import Committee
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
@@ -60,7 +53,6 @@ class Cascade(Planner):
         return Plan(text=render(decision), decision=decision)
 
     def _is_unanimous(self, earlier_round: EarlierRound) -> bool:
-        """Whether all cheap workers gave the same answer."""
         return earlier_round.votes is not None and earlier_round.votes.agreeing == len(self.first)
 
 

@@ -42,11 +42,7 @@ class Constant(Planner):
 
 
 def read_constant(text: str, workers: Sequence[str], *, name: str, max_steps: int = MAX_TEXT) -> Constant:
-    """A constant plan from the text of a workflow; `ConfigError` that shows the fault if the text is no workflow.
-
-    Args:
-        max_steps: Default: no limit, but for the length of a plan's text.
-    """
+    """A constant plan from the text of a workflow; `ConfigError` that shows the fault if the text is no workflow."""
     decision = parse(text, workers=len(workers), max_steps=max_steps)
     if isinstance(decision, PlanError):
         raise ConfigError(f"The plan of {name} cannot be read: {decision}")
@@ -88,10 +84,8 @@ def _random_step(random: Random, position: int, workers: int, access: AccessRule
 
 
 def _random_access(random: Random, position: int, access: AccessRule) -> Access:
-    """Draw none or all of the earlier steps; under the rule "lists" also some. The kinds are equally likely.
-
-    The first step sees none.
-    """
+    """Draw none or all of the earlier steps; under the rule "lists" also some. The kinds are equally likely. The first
+    step sees none."""
     if position == 0:
         return Access()
     kind = random.choice(("none", "all", "some") if access == "lists" else ("none", "all"))

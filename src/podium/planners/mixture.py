@@ -86,7 +86,6 @@ MIXTURE = BaselineSpec(
 
 
 _MOST_ANSWERS = 1000
-"""The most answers of one worker; as many as self-consistency takes."""
 
 
 def _open_fusion(argument: str, context: BaselineContext) -> MixtureOfAgents:

@@ -7,12 +7,7 @@ from __future__ import annotations
 
 from podium.types import ANSWER_WHOLE_QUESTION
 
-PARTS = (
-    "Do part 1 only.",
-    "Do part 2 only.",
-    "Do part 3 only.",
-    "Do part 4 only.",
-)
+PARTS = ("Do part 1 only.", "Do part 2 only.", "Do part 3 only.", "Do part 4 only.")
 NEXT = "Do the next part."
 FINISH = "Finish the rest."
 CHECK = "Check the work shown and mend it."

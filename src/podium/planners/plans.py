@@ -31,14 +31,9 @@ def _rendered(decision: Workflow | Acceptance) -> str:
 
 
 def voting_step(pool: Sequence[Profile], weights: Sequence[float] = ()) -> Step:
-    """A step in which the pool's voting tool votes on all earlier answers, also on the answer of the round before.
-
-    Args:
-        weights: of the votes, in the order of the answers. If empty, all are equal.
-
-    Raises:
-        ConfigError: the pool has no such tool.
-    """
+    """A step in which the pool's voting tool votes on all earlier answers, also on the answer of the round before. The
+    votes have equal weights, or `weights` in the order of the answers. Raises `ConfigError` if the pool has no such
+    tool."""
     refuse_without_vote(pool)
     subtask = "Give the most frequent answer."
     if weights:

@@ -20,11 +20,9 @@ from podium.types import Profile
 
 @dataclass(frozen=True, slots=True)
 class RatingRouter(Planner):
-    """Sends the whole question to the worker with the highest accuracy - `per_usd` x dollars, by the ratings.
-
-    `per_usd` is the accuracy that a dollar has to buy: at 10, an answer that costs a cent more must be right 10
-    percentage points more often. At 0 only accuracy counts; of equal workers the cheapest answers.
-    """
+    """Sends the whole question to the worker with the highest accuracy - `per_usd` x dollars, by the ratings. `per_usd`
+    is the accuracy that a dollar has to buy: at 10, an answer that costs a cent more must be right 10 percentage points
+    more often. At 0 only accuracy counts; of equal workers the cheapest answers."""
 
     per_usd: float = 0.0
 

@@ -79,12 +79,8 @@ def question_random(request: PlanRequest, name: str) -> Random:
 def worker_step(
     request: PlanRequest, worker: str, subtask: str, *, reads: Sequence[int] = (), sees: bool = False
 ) -> Step:
-    """A step of the worker named `worker`. A subtask that is too long loses its middle.
-
-    Args:
-        reads: steps of the same round.
-        sees: whether it sees what the plan shows of earlier rounds.
-    """
+    """A step of the worker named `worker`, which reads steps of the same round and, if it `sees`, what the plan shows
+    of earlier rounds. A subtask that is too long loses its middle."""
     text = subtask.strip().encode(errors="replace").decode()
     if len(text) > MAX_SUBTASK:
         half = MAX_SUBTASK // 2 - 10

@@ -100,10 +100,8 @@ class Committee(Planner):
 
 @dataclass(frozen=True, slots=True)
 class SelfConsistency(Planner):
-    """`worker` answers `samples` times in parallel, and the most frequent answer wins (Wang et al. 2022).
-
-    With one sample there is no vote.
-    """
+    """`worker` answers `samples` times in parallel, and the most frequent answer wins (Wang et al. 2022). With one
+    sample there is no vote."""
 
     worker: str
     samples: int
@@ -166,11 +164,8 @@ _LEAST = 0.01
 
 
 def vote_weight(scored: AnswerMatrix, worker: str, *, wrong_answers: int = WRONG_ANSWERS) -> float:
-    """The weight of a worker's vote, at least 0.01. For its accuracy, one right and one wrong answer are added.
-
-    Raises:
-        ConfigError: there are no answers of the worker.
-    """
+    """The weight of a worker's vote, at least 0.01. For its accuracy, one right and one wrong answer are added. Raises
+    `ConfigError` if there are no answers of the worker."""
     if worker not in scored.workers:
         raise ConfigError(
             f"There are no scored answers of {worker!r}, from which its vote would get a weight; there are answers of "

@@ -33,7 +33,6 @@ _BULLET, _OR = (
 )
 _VALUE = re.compile(r"\s*\w\S{0,40}\s*$")
 _MAX_LIST_LINES = 50
-"""The most lines of an answer that is a list."""
 _MAX_GAP_CHARS, _MAX_TAGS = 60, 20
 """Characters between two tags that stand side by side; and marks before a tag up to which others are looked for."""
 _BOXED = "\\boxed{"
@@ -69,10 +68,8 @@ def normalise(answer: str) -> str:
 
 
 def to_nfkc(text: str) -> str:
-    """The text in Unicode's form NFKC, in which full-width and other variants of a character are one.
-
-    Superscripts, subscripts and fractions stay as they are: without its form, `10²` would be `102`.
-    """
+    """The text in Unicode's form NFKC, in which full-width and other variants of a character are one. Superscripts,
+    subscripts and fractions stay as they are: else `10²` would be `102`."""
     if text.isascii():
         return text
     return "".join(

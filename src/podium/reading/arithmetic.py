@@ -21,18 +21,14 @@ from podium.reading.syntax import parse_expression
 _SEARCHED_CHARS = 20_000
 """Only the last characters of a text are searched."""
 _MAX_EXPRESSION_CHARS = 1000
-"""The most characters of an expression."""
 _MAX_NESTING = 300
-"""The most levels of nested operations."""
 _MAX_BITS = 10_000
 """The most bits of a numerator or denominator: three thousand digits."""
 _ROOT_DIGITS = 30
 _MAX_DECIMALS = 300
-"""The most decimals that `round` may be given."""
 _SHOWN_FIGURES = 12
 """Significant figures of a number that is not shown in full."""
 _MAX_DENOMINATOR = 1_000_000
-"""Largest denominator of a value that is shown as a fraction."""
 _TOO_LARGE = "it is too large"
 
 _FUNCTIONS = ("sqrt", "abs", "min", "max", "round", "gcd")
@@ -112,11 +108,8 @@ def find_expressions(text: str) -> Iterator[str]:
 
 
 def compute(expression: str) -> Fraction:
-    """The value of an expression of + - * / // % ** << >> and a few functions.
-
-    Raises:
-        ValueError: it has none within bounds; the message says why, as a clause.
-    """
+    """The value of an expression of + - * / // % ** << >> and a few functions. Raises `ValueError` if it has none
+    within bounds; the message says why, as a clause."""
     tree = _parse(expression)
     if tree is None:
         raise ValueError("it cannot be read as arithmetic")
@@ -136,7 +129,6 @@ def format_number(value: Fraction) -> str:
 
 
 _WIDE = Context(prec=_MAX_BITS)
-"""Wide enough for every number within the bounds."""
 
 
 def _goes_on(before: str, written: str) -> bool:

@@ -64,9 +64,7 @@ def last_block(
     text: str, languages: Collection[str] = (), reads: Callable[[str], bool] = lambda content: True
 ) -> str | None:
     """The content of the last block in one of these languages; else of the last that `reads` accepts; else of the last.
-
-    Returns None if the text has no block that is not blank.
-    """
+    None if the text has no block that is not blank."""
     blocks = fenced_blocks(text)
     tagged = (block.content for block in reversed(blocks) if block.language in languages)
     accepted = (block.content for block in reversed(blocks) if reads(block.content))
@@ -104,12 +102,10 @@ def _language(info: str) -> str:
 
 
 def _content(lines: list[str], indent: int) -> str:
-    """The lines without up to `indent` columns of indentation."""
     return "".join(re.sub(rf"^[ \t]{{0,{indent}}}", "", line) for line in lines) if indent else "".join(lines)
 
 
 def _end(lines: list[str], start: int, fence: str, language: str, indent: int) -> int:
-    """The line that closes a block, or the number of lines."""
     first = None
     tries = 0
     for index in range(start, len(lines)):

@@ -78,13 +78,8 @@ def words_to_math(text: str) -> str:
 
 
 def changes_value(before: str, number: str, after: str) -> bool:
-    """Whether the words before or after a number change its value.
-
-    Args:
-        before: the lower-case words right before the number.
-        number: the number as written; it may end with "or" or "and".
-        after: the words right after the number.
-    """
+    """Whether the words before or after a number change its value. `before` and `after` are the words right beside it,
+    the first in small letters; the number as written may end with "or" or "and"."""
     if _AFTER.match(after) or _OPEN_END.search(f"{number.rstrip()} {after}"):
         return True
     return not _DETACHED.match(number) and bool(_BEFORE.search(before))

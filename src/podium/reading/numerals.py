@@ -14,7 +14,6 @@ from podium.reading.answer import to_nfkc
 from podium.reading.math_words import is_unit
 
 _MAX_TEXT_CHARS = 200
-"""The most characters of a text that is read, so that the time is bounded."""
 _DIGIT, _MARK = re.compile("[\\d¼-¾⅐-⅞]"), re.compile(r"[^\w\s.,%/+=-]|_|[^\x00-\x7f]")
 _QUOTES = " \t\n*`\"'“”"
 _EMPHASIS = re.compile(r"(\*\*|__|[*_`$])([-+−]?(?:[$€£]\s?)?\d[\d.,/]*\s?%?)\1(?!\w)")
@@ -74,13 +73,10 @@ _FRACTION = re.compile(r"(?:(\d{1,50}) )?(\d{1,50}) ?[/\u2044] ?(\d{1,50})|(\d{1
 
 
 def read_number(text: str, *, fractions: bool = True) -> Fraction | None:
-    """The number that a text states, or None if it states no number or several.
+    """The number that a text states, or None if it states no number or several. `1/2` is a number with `fractions`.
 
     Quotes, a currency, a per cent sign and a unit of at most four words count for nothing, unless a word changes the
     value: not "3 dozen". A comma separates thousands (`1,234`) if three digits follow it, and else the decimals.
-
-    Args:
-        fractions: whether `1/2` is a number.
     """
     if len(text) > _MAX_TEXT_CHARS or not _DIGIT.search(text):
         return None

@@ -47,11 +47,8 @@ _LATEX = tuple(
 _BESIDE_MARK = re.compile(r" ?([^\w\s]) ?")
 """A mark with its spaces: `x + 1` is `x+1`."""
 _DASHES = re.compile("[\u2010-\u2015\u2212]")
-"""Dashes of any length, which all become `-`."""
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
-"""The comma of `1,000`."""
 _MARK = re.compile(r"[^\w\s]|_")
-"""Any mark, such as the comma and the dot of `Lima, Peru.`"""
 _IN_NUMBER = re.compile(r"(?<![^\W\d_])[-.,:/*](?=\.?\d)")
 """A mark that belongs to the number after it: `-5`, `3.14`, `12:30`, `1/2`; not the hyphen of `covid-19`."""
 _ACCENT = re.compile("[\u0300-\u0334\u0339-\u036f]")
@@ -65,12 +62,9 @@ _KEPT_MARKS = frozenset("%#&@§‰\\")
 
 
 def answer_key(answer: str) -> str:
-    """A text that is equal for answers that say the same, and has no line break.
-
-    Numbers are compared by value, without currency and unit (`1,000`, `1000` and `$1000.00`; `1/2` and `0.5`), options
-    by their letter (`B`, `(B)` and `B) Lima`), prose by its words (`normalised_words`), a JSON object or list in
-    whatever order its keys stand, and all else by its characters.
-    """
+    """A text that is equal for answers that say the same, and has no line break. Numbers are compared by value, without
+    currency and unit (`1,000`, `1000` and `$1000.00`; `1/2` and `0.5`), options by their letter (`B`, `(B)` and `B)
+    Lima`), prose by its words (`normalised_words`), JSON with its keys in any order, and all else by its characters."""
     answer = sorted_json(answer) or answer
     if len(answer) > _MAX_ANSWER_CHARS:
         return normalise(answer)
@@ -102,10 +96,8 @@ def sorted_json(text: str) -> str | None:
 
 
 def normalised_words(text: str, *, accents: bool = False) -> str:
-    """The words of a text, normalised: equal for texts that say the same. Empty if there are only marks.
-
-    A dollar sign at either end is dropped, since it may be LaTeX's.
-    """
+    """The words of a text, normalised: equal for texts that say the same. Empty if there are only marks. A dollar sign
+    at either end is dropped, since it may be LaTeX's."""
     text = to_nfkc(text.strip().strip("$")).casefold()
     if not accents:
         text = _ACCENT.sub("", unicodedata.normalize("NFD", text))
@@ -114,7 +106,6 @@ def normalised_words(text: str, *, accents: bool = False) -> str:
 
 
 def _replace_mark(match: re.Match[str]) -> str:
-    """What replaces a mark: itself, nothing, or a space."""
     mark = match[0]
     if mark in _KEPT_MARKS or not unicodedata.category(mark).startswith("P"):
         return mark

@@ -13,11 +13,8 @@ _ONE = threading.RLock()
 
 
 def parse_program(source: str) -> ast.Module:
-    """The statements of a program.
-
-    Raises:
-        SyntaxError, ValueError, RecursionError, MemoryError: Python cannot parse it.
-    """
+    """The statements of a program. Raises `SyntaxError` or `ValueError` or `RecursionError` or `MemoryError` if Python
+    cannot parse it."""
     with _ONE:
         return ast.parse(source)
 

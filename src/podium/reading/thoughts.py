@@ -29,8 +29,6 @@ _HARMONY_FINAL = (
 
 
 class _Marks(NamedTuple):
-    """The marks of one family, as regular expressions."""
-
     opening: str
     closing: str
     """What ends a thought that was opened."""
@@ -101,10 +99,8 @@ _LINE = 64
 
 
 def split_thoughts(text: str) -> tuple[str, str]:
-    """The thoughts in `text`, without their marks and with an empty line between blocks, and the answer.
-
-    Without thoughts the answer is `text` itself.
-    """
+    """The thoughts in `text`, without their marks and with an empty line between blocks, and the answer, which is
+    `text` itself if there are none."""
     if not _may_have_marks(text) or _ANY.search(text) is None or _is_json(text):
         return "", text
     splitter = ThoughtSplitter(hold=True)
@@ -119,11 +115,8 @@ def without_thoughts(text: str) -> str:
 
 class ThoughtSplitter:
     """Does what `split_thoughts` does with a text that comes in pieces. Text that may be the beginning of a mark waits.
-
-    Args:
-        hold: whether the answer waits for the end of the text. Otherwise it is passed on as it comes, and a closing
-            mark without an opening one comes too late for what was passed on.
-    """
+    With `hold`, the answer waits for the end of the text; else it is passed on as it comes, and a closing mark without
+    an opening one comes too late for what was passed on."""
 
     def __init__(self, *, hold: bool = False) -> None:
         self.opened_by_template = False
@@ -221,7 +214,6 @@ class ThoughtSplitter:
             self._say(mark.group(), answer)
 
     def _opens(self, after: str) -> bool:
-        """Whether an opening mark at this position of the answer counts."""
         if not self._begun:
             return True
         if self._data or self._fence is not None or self._line[-1:] in tuple(_QUOTES):
@@ -229,7 +221,6 @@ class ThoughtSplitter:
         return not self._line.strip() or after in ("\n", "\r") or bool(_SENTENCE_END.search(self._line))
 
     def _closes(self, after: str) -> bool:
-        """Whether a closing mark at this position of the answer counts."""
         begins_line = not self._line.strip()
         if self._data:
             return False
@@ -244,7 +235,6 @@ class ThoughtSplitter:
         return bool(after and before) and after in _QUOTES and before in _QUOTES
 
     def _close_template(self, thoughts: list[str]) -> None:
-        """All of the answer so far was thought."""
         if self._held or self._begun:
             self.opened_by_template = True
         self._marked, self._skip = True, True
@@ -299,7 +289,6 @@ class ThoughtSplitter:
         self._line = last if len(last) <= 2 * _LINE else last[:_LINE] + last[-_LINE:]
 
     def _follow_fences(self, lines: str) -> None:
-        """Follow the code fences (CommonMark 4.5) in whole lines."""
         for match in _FENCE.finditer(lines):
             fence, info = match.group(1), match.group(2)
             if self._fence is None:
@@ -323,7 +312,6 @@ def _is_open(text: str, mark: re.Match[str]) -> bool:
 
 
 def _is_json(text: str) -> bool:
-    """Whether the whole text is a JSON object or array; marks in it are then part of its strings."""
     if text.lstrip()[:1] not in ("{", "["):
         return False
     try:

@@ -26,31 +26,14 @@ _CODE = "from podium.sandbox.inside.supervisor import main; main()"
 
 
 def command(user: int | None = None) -> list[str]:
-    """The interpreter's command line.
-
-    Args:
-        user: id of the user that programs run as, or None for the interpreter's own user.
-    """
+    """The interpreter's command line. `user` is the id of the user that programs run as, or None for its own user."""
     # -S: importing `site` takes a third of the start, and all it gives is these folders.
-    return [
-        sys.executable,
-        "-S",
-        "-s",
-        "-P",
-        "-c",
-        _CODE,
-        str(user or ""),
-        *site.getsitepackages(),
-    ]
+    return [sys.executable, "-S", "-s", "-P", "-c", _CODE, str(user or ""), *site.getsitepackages()]
 
 
 def environment(root: Path, temporary: Path) -> Mapping[str, str]:
-    """Its whole environment: it inherits no variable of this process.
-
-    Args:
-        root: the folder that holds `PACKAGE`, as the interpreter sees it.
-        temporary: the one writable folder.
-    """
+    """Its whole environment: it inherits no variable of this process. `root` is the folder that holds `PACKAGE`, as the
+    interpreter sees it, and `temporary` the one writable folder."""
     one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     return {
         "PATH": f"{sys.prefix}/bin:/usr/local/bin:/usr/bin:/bin",
@@ -67,13 +50,8 @@ def environment(root: Path, temporary: Path) -> Mapping[str, str]:
 
 
 def folders() -> list[Path]:
-    """The folders that it reads: its installation and its virtual environment, as named and with links resolved.
-
-    Folders below /usr are left out.
-
-    Raises:
-        ConfigError: the user's home lies in one of them.
-    """
+    """The folders that it reads, as named and with links resolved: its installation and its virtual environment, unless
+    they lie below /usr. Raises `ConfigError` if the user's home lies in one of them."""
     prefixes = [Path(prefix) for prefix in (sys.base_prefix, sys.prefix)]
     home = Path(os.path.expanduser("~"))
     for prefix in prefixes:
@@ -86,10 +64,8 @@ def folders() -> list[Path]:
 
 
 def processes_of_user() -> int:
-    """Processes and threads of this user. The kernel counts a sandbox's own together with them.
-
-    Since Linux 5.14 it counts the processes of a user namespace apart.
-    """
+    """Processes and threads of this user. The kernel counts a sandbox's own together with them, but since Linux 5.14
+    those of a user namespace apart."""
     me = os.getuid()
     count = 0
     for process in iglob("/proc/[0-9]*"):
@@ -110,28 +86,19 @@ def counts_by_namespace() -> bool:
 _END_TIMEOUT_S = 5.0
 """Seconds for a process to end by itself, before it is killed."""
 _POLL_S = 0.001
-"""Seconds between two checks whether it has ended."""
 _READ_BYTES = 2**18
 
 
 class InterpreterProcess:
-    """A running process, whose standard input and output are one end of a socket pair. Podium holds the other end.
-
-    The process ends by itself when that other end is closed, also by Podium's own death. Only if it does not, it is
-    killed: a process that is killed while it makes namespaces leaves them behind half-made.
-    """
+    """A running process, whose standard input and output are one end of a socket pair. It ends by itself when the other
+    end, which Podium holds, is closed, also by Podium's own death. Only if it does not, it is killed: a process that is
+    killed while it makes namespaces leaves them behind half-made."""
 
     def __init__(
         self, command: Sequence[str], environment: Mapping[str, str], inherited: Collection[int] = ()
     ) -> None:
-        """Start it, in a session of its own: the terminal's signals do not reach it.
-
-        Args:
-            inherited: descriptors that it inherits besides its standard ones.
-
-        Raises:
-            OSError: it cannot be started.
-        """
+        """Start it in a session of its own, which the terminal's signals do not reach. It inherits the descriptors
+        `inherited` besides its standard ones. Raises `OSError` if it cannot be started."""
         self._ours, theirs = socket.socketpair()
         self._errors, error_sink = os.pipe()
         try:
@@ -167,19 +134,11 @@ class InterpreterProcess:
         return self._popen.poll() is None
 
     async def write(self, data: bytes) -> None:
-        """Write all of `data` to it.
-
-        Raises:
-            OSError: it has ended.
-        """
+        """Write all of `data` to it. Raises `OSError` if it has ended."""
         await asyncio.get_running_loop().sock_sendall(self._ours, data)
 
     async def read(self, size: int) -> bytes:
-        """Read exactly `size` bytes from it.
-
-        Raises:
-            OSError: it ended before it wrote that many.
-        """
+        """Read exactly `size` bytes from it. Raises `OSError` if it ended before it wrote that many."""
         parts = bytearray()
         while len(parts) < size:
             part = await asyncio.get_running_loop().sock_recv(self._ours, min(size - len(parts), _READ_BYTES))

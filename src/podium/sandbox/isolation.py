@@ -31,28 +31,16 @@ class Isolation(ABC):
     weak: bool
     """Whether a program could escape: read and write this user's files, use the network, kill Podium."""
 
-    @abstractmethod
-    async def open(self) -> None:
-        """Prepare what all sandboxes share.
+    async def open(self) -> None:  # noqa: B027 - a plain process shares nothing
+        """Prepare what all sandboxes share. Raises `OSError` if this system does not allow it."""
 
-        Raises:
-            OSError: this system does not allow it.
-        """
-
-    @abstractmethod
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027
         """Release what `open` prepared."""
 
     @abstractmethod
     def start(self, closing: ExitStack) -> InterpreterProcess:
-        """Start an interpreter that waits for orders on its standard input.
-
-        Args:
-            closing: takes what must be released when the interpreter has ended.
-
-        Raises:
-            OSError: it cannot be started.
-        """
+        """Start an interpreter that waits for orders on its standard input. `closing` takes what must be released when
+        it has ended. Raises `OSError` if it cannot be started."""
 
     @abstractmethod
     def other_processes(self) -> int:
@@ -60,20 +48,12 @@ class Isolation(ABC):
 
 
 class PlainProcess(Isolation):
-    """A plain process with limits, killed with its descendants; for machines without namespaces.
-
-    It stops endless loops and output, and memory, processes and files that grow without end. A malicious program can
-    read and write this user's files, use the network, and kill Podium.
-    """
+    """A plain process with limits, killed with its descendants; for machines without namespaces. It stops endless loops
+    and output, and memory, processes and files that grow without end. A malicious program can read and write this
+    user's files, use the network, and kill Podium."""
 
     name = "no isolation"
     weak = True
-
-    async def open(self) -> None:
-        """Sandboxes share nothing."""
-
-    def close(self) -> None:
-        """Sandboxes share nothing."""
 
     def start(self, closing: ExitStack) -> InterpreterProcess:
         folder = tempfile.mkdtemp(prefix="podium-")
@@ -103,20 +83,17 @@ _STREAMS = (("", "fd"), ("/0", "stdin"), ("/1", "stdout"), ("/2", "stderr"))
 
 
 class Bubblewrap(Isolation):
-    """Namespaces, made by bubblewrap."""
+    """Namespaces, made by bubblewrap. `tool` is the path of `bwrap`, 0.8 or later."""
 
     name = "bubblewrap"
     weak = False
 
     def __init__(self, tool: str) -> None:
-        """Nothing is started yet.
-
-        Args:
-            tool: path of `bwrap`, 0.8 or later.
-        """
         self._command = [tool, *_namespace_options(), *_file_options(), "--chdir", str(_TEMPORARY)]
         self._filter = seccomp.build_filter()
-        self._users: SandboxUsers | None = None
+        self._users: int | None = None
+        """The namespace of `_open_users`. None unless root runs Podium."""
+        self._user_ids = cycle(_USER_IDS)
 
     async def open(self) -> None:
         if self._filter is None:
@@ -126,18 +103,18 @@ class Bubblewrap(Isolation):
                 stacklevel=2,
             )
         if os.getuid() == 0:
-            self._users = await SandboxUsers.open()
+            self._users = await _open_users()
 
     def close(self) -> None:
         if self._users is not None:
-            self._users.close()
+            os.close(self._users)
             self._users = None
 
     def start(self, closing: ExitStack) -> InterpreterProcess:
         options, passed, user = ["--unshare-user"], [], None
         if self._users is not None:
-            user, passed = self._users.next(), [self._users.descriptor]
-            options = ["--userns", str(self._users.descriptor), *_CAPABILITIES]
+            user, passed = next(self._user_ids), [self._users]
+            options = ["--userns", str(self._users), *_CAPABILITIES]
         with ExitStack() as ours:
             if self._filter is not None:
                 filter_pipe = ours.enter_context(_open_pipe(self._filter))
@@ -155,13 +132,7 @@ def _namespace_options() -> list[str]:
     options = [f"--unshare-{kind}" for kind in ("pid", "ipc", "net", "uts", "cgroup-try")]
     return [
         *options,
-        "--hostname",
-        "sandbox",
-        "--die-with-parent",
-        "--as-pid-1",
-        "--new-session",
-        "--cap-drop",
-        "ALL",
+        *["--hostname", "sandbox", "--die-with-parent", "--as-pid-1", "--new-session", "--cap-drop", "ALL"],
     ]
 
 
@@ -216,43 +187,23 @@ _CODE = "import ctypes; print(ctypes.CDLL(None).unshare(0x10000000), flush=True)
 """Enters a new user namespace (CLONE_NEWUSER), and waits until its input ends."""
 
 
-class SandboxUsers:
-    """The users that programs run as when root runs Podium: one for each sandbox, in one user namespace.
+async def _open_users() -> int:
+    """A descriptor of a user namespace for the users that programs run as when root runs Podium, one for each sandbox.
 
-    The kernel does not limit the processes of root, and lets root write root's files. So programs run as other users.
-    A namespace knows these users only after its user map was written from outside.
+    The kernel does not limit the processes of root, and lets root write root's files. A namespace knows these users
+    only after its user map was written from outside. Sandboxes that run in it keep it alive. Raises `OSError` if this
+    system does not allow it.
     """
-
-    def __init__(self, descriptor: int) -> None:
-        self.descriptor = descriptor
-        self._numbers = cycle(_USER_IDS)
-
-    @classmethod
-    async def open(cls) -> SandboxUsers:
-        """Make the namespace.
-
-        Raises:
-            OSError: this system does not allow it.
-        """
-        holder = InterpreterProcess([sys.executable, "-S", "-I", "-c", _CODE], {})
-        try:
-            if await holder.read(2) != b"0\n":
-                raise OSError("no user namespace can be made")
-            return cls(_open_namespace(holder.pid))
-        finally:
-            await holder.end()
-
-    def next(self) -> int:
-        """A user for one sandbox."""
-        return next(self._numbers)
-
-    def close(self) -> None:
-        """Close our descriptor of the namespace; sandboxes that run in it keep it alive."""
-        os.close(self.descriptor)
+    holder = InterpreterProcess([sys.executable, "-S", "-I", "-c", _CODE], {})
+    try:
+        if await holder.read(2) != b"0\n":
+            raise OSError("no user namespace can be made")
+        return _open_namespace(holder.pid)
+    finally:
+        await holder.end()
 
 
 def _open_namespace(pid: int) -> int:
-    """Write the user map of a process's namespace, and open a descriptor of that namespace."""
     for kind in ("uid_map", "gid_map"):
         Path(f"/proc/{pid}/{kind}").write_text(_MAP)
     return os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)

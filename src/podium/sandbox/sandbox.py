@@ -51,11 +51,7 @@ class Sandbox:
     """One isolated interpreter. It carries out orders one by one, and ends with the first that it cannot answer."""
 
     def __init__(self, isolation: Isolation) -> None:
-        """Start the interpreter; `start` also waits until it is ready.
-
-        Raises:
-            OSError: it cannot be started.
-        """
+        """Start the interpreter; `start` also waits until it is ready. Raises `OSError` if it cannot be started."""
         self._isolation = isolation
         with ExitStack() as closing:
             self._process = isolation.start(closing)
@@ -65,14 +61,9 @@ class Sandbox:
 
     @classmethod
     async def start(cls, isolation: Isolation, imports: str = "") -> Self:
-        """A sandbox that is ready for orders.
-
-        Args:
-            imports: import statements that it runs first, so that programs find these modules loaded.
-
-        Raises:
-            GraderError: it did not start, or an import failed; the message ends with the last line of its output.
-        """
+        """A sandbox that is ready for orders, and has run the statements `imports`, so that programs find these modules
+        loaded. Raises `GraderError` if it did not start, or an import failed; the message ends with the last line of
+        its output."""
         try:
             sandbox = cls(isolation)
         except OSError as error:
@@ -99,11 +90,7 @@ class Sandbox:
             await asyncio.to_thread(self._closing.close)
 
     async def load(self, imports: str) -> None:
-        """Import what the program is going to need.
-
-        Raises:
-            GraderError: an import failed.
-        """
+        """Import what the program is going to need. Raises `GraderError` if an import failed."""
         if imports == self._loaded:
             return
         ended = await self._order({"do": "imports", "source": imports}, _START_S)
@@ -115,19 +102,13 @@ class Sandbox:
     async def run(
         self, source: str, stdin: str, limits: RunLimits, prelude: str = "", *, report_error: bool = False
     ) -> ProgramExit:
-        """Run a program as a script.
+        """Run a program as a script: how it ended, and its standard output. Raises `GraderError` if the sandbox failed,
+        which says nothing about the program.
 
         Args:
-            stdin: its standard input.
             prelude: source that runs before it, in the same module.
             report_error: whether an exception that the program raises is appended to its output, after
                 `inside.program.RAISED`.
-
-        Returns:
-            How it ended, and its standard output.
-
-        Raises:
-            GraderError: the sandbox failed; this says nothing about the program.
         """
         arguments = {"source": source, "prelude": prelude, "report_error": report_error}
         order = {"do": "run", "with": arguments, "stdin": stdin}
@@ -139,25 +120,17 @@ class Sandbox:
     async def open(
         self, role: Role, arguments: dict[str, Any], limits: RunLimits
     ) -> ProgramOutput | ProgramExit:
-        """Begin a conversation, and wait for the first message.
+        """Begin a conversation, and wait for the first message. Raises what `run` does.
 
         Args:
-            role: what runs in the sandbox.
             arguments: of the function that serves this role in `inside`, by name.
             limits: for each exchange.
-
-        Raises:
-            GraderError: the sandbox failed; this says nothing about the program.
         """
         self._wall_s = limits.wall_s + _REPORT_GRACE_S
         return await self._start_program({"do": role, "with": arguments}, limits)
 
     async def send(self, data: bytes) -> ProgramOutput | ProgramExit:
-        """Send the next message of the conversation, and wait for the reply.
-
-        Raises:
-            GraderError: the sandbox failed; this says nothing about the program.
-        """
+        """Send the next message of the conversation, and wait for the reply. Raises what `run` does."""
         return await self._send(frames.DATA + data, self._wall_s)
 
     async def _start_program(self, order: dict[str, Any], limits: RunLimits) -> ProgramOutput | ProgramExit:
@@ -198,5 +171,4 @@ class Sandbox:
 
 
 def _last_line(output: bytes) -> str:
-    """The last line, in which tools say what is wrong."""
     return output.decode(errors="replace").strip().rpartition("\n")[2].rstrip(".")[:300]

@@ -13,14 +13,12 @@ import shutil
 import warnings
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
 from itertools import cycle, islice
 from types import TracebackType
 from typing import Self
 
 from podium.child_process import usable_cores
 from podium.errors import ConfigError, GraderError
-from podium.per_loop import PerLoop
 from podium.sandbox import interpreter
 from podium.sandbox.inside.run_limits import RunLimits
 from podium.sandbox.isolation import Bubblewrap, Isolation, PlainProcess
@@ -31,32 +29,8 @@ _MAX_READY = 8
 _TEST_PROGRAM = "import colorsys; open('written', 'w').close(); print(input())"
 
 
-class SandboxPoolPerLoop:
-    """The pools of one grader or worker: one for each event loop, made at its first use and closed with it.
-
-    A grader may be used in several `asyncio.run` calls; a waiting sandbox belongs to one. All instances are equal, so
-    that they do not count when two graders' settings are compared.
-    """
-
-    def __init__(self, isolation: Isolation | None = None) -> None:
-        """Nothing is started yet; `isolation` is as for `SandboxPool`."""
-        self._pools = PerLoop(partial(_open, isolation))
-
-    async def pool(self) -> SandboxPool:
-        """The pool of the running event loop."""
-        return await self._pools.get()
-
-    async def close(self) -> None:
-        """Close the pool of the running event loop. Calling twice is fine, and a later use makes a new one."""
-        await self._pools.close()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SandboxPoolPerLoop)
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-async def _open(isolation: Isolation | None) -> AsyncGenerator[SandboxPool]:
+async def open_pool(isolation: Isolation | None = None) -> AsyncGenerator[SandboxPool]:
+    """A pool that is closed afterwards, for `PerLoop`: a waiting sandbox belongs to one event loop."""
     pool = SandboxPool(isolation)
     try:
         yield pool
@@ -65,16 +39,15 @@ async def _open(isolation: Isolation | None) -> AsyncGenerator[SandboxPool]:
 
 
 class SandboxPool:
-    """Lends sandboxes, each for one program. All that it started ends with it, at the latest with the event loop."""
+    """Lends sandboxes, each for one program. All that it started ends with it, at the latest with the event loop.
+
+    Args:
+        isolation: by default the first use tries bubblewrap; where that fails, programs run without isolation, if the
+            caller allows it.
+        slots: programs at once. Default: the number of processors that this process may use.
+    """
 
     def __init__(self, isolation: Isolation | None = None, *, slots: int | None = None) -> None:
-        """Nothing is started yet.
-
-        Args:
-            isolation: by default the first use tries bubblewrap; where that fails, programs run without isolation, if
-                the caller allows it.
-            slots: programs at once. Default: the number of processors that this process may use.
-        """
         self._wanted = isolation
         self._isolation: Isolation | None = None
         self._slots = slots or usable_cores()
@@ -94,11 +67,8 @@ class SandboxPool:
         await self.close()
 
     async def isolation(self) -> Isolation:
-        """The isolation that programs run under; a test program has run under it.
-
-        Raises:
-            GraderError: no isolation runs a program here, not even a plain process.
-        """
+        """The isolation that programs run under; a test program has run under it. Raises `GraderError` if no isolation
+        runs a program here, not even a plain process."""
         async with self._choosing:
             if self._isolation is None:
                 compileall.compile_dir(interpreter.ROOT / interpreter.PACKAGE, quiet=2)
@@ -106,15 +76,8 @@ class SandboxPool:
         return self._isolation
 
     async def checked_isolation(self, *, allow_weak: bool) -> Isolation:
-        """The isolation, if it is strong enough for the caller.
-
-        Args:
-            allow_weak: whether programs may run under an isolation that stops accidents but no malicious program.
-
-        Raises:
-            ConfigError: there is no strong isolation here, and a weak one is not allowed.
-            GraderError: no isolation runs a program here, not even a plain process.
-        """
+        """The isolation, if it is strong enough for the caller. Raises `ConfigError` if only a weak one, which stops
+        accidents but no malicious program, works here and it is not allowed; `GraderError` if none runs a program."""
         isolation = await self.isolation()
         if isolation.weak:
             self._warn_of_weakness(allow_weak)
@@ -124,17 +87,9 @@ class SandboxPool:
     async def acquire(
         self, imports: Sequence[str] = ("",), *, allow_weak: bool = False
     ) -> AsyncIterator[list[Sandbox]]:
-        """Wait for a slot, and lend sandboxes for one program.
-
-        Args:
-            imports: one item for each sandbox that the program needs: the sandbox's import statements. Sandboxes that
-                are started next run the same imports, since the next program is likely to need them.
-            allow_weak: as for `checked_isolation`.
-
-        Raises:
-            ConfigError: there is no strong isolation here, and a weak one is not allowed.
-            GraderError: a sandbox cannot be started, or an import failed.
-        """
+        """Wait for a slot, and lend sandboxes for one program: one for each item of `imports`, which has its import
+        statements. Sandboxes that are started next run the same imports, since the next program is likely to need them.
+        Raises what `checked_isolation` does, and `GraderError` if a sandbox cannot be started, or an import failed."""
         isolation = await self.checked_isolation(allow_weak=allow_weak)
         async with self._free, AsyncExitStack() as stack:
             taken = []
@@ -203,7 +158,6 @@ class SandboxPool:
 
 
 async def _open_tested(isolation: Isolation) -> Isolation:
-    """Open the isolation, and run a test program under it."""
     try:
         await isolation.open()
         await _run_test_program(isolation)

@@ -145,6 +145,5 @@ def _allow_unless(condition: tuple[int, ...], argument: int) -> list[Instruction
 
 
 def _allow_if_one_of(values: tuple[int, ...], argument: int) -> list[Instruction]:
-    """Allow the call only if an argument is one of these values."""
     tests = [(_JUMP_EQUAL, len(values) - i, 0, value) for i, value in enumerate(values)]
     return [(_LOAD, 0, 0, argument), *tests, _refuse(errno.EPERM), (_RETURN, 0, 0, _ALLOW)]

@@ -17,7 +17,6 @@ from podium.store.trace_store import open_reader
 from podium.trace.model import Trace
 
 NEWEST = 500
-"""How many traces are read, the newest first."""
 _QUERY = """
 SELECT json_extract(span.value, '$.answered_by') AS worker,
        json_extract(span.value, '$.reply.usage.output_tokens'),
@@ -48,32 +47,28 @@ class PastAnswers:
 
 def answers_in(traces: Iterable[Trace]) -> Mapping[str, PastAnswers]:
     """The past answers in `traces`, as `past_answers` reads them from a file."""
-    by_worker: dict[str, list[tuple[int, float]]] = {}
-    for trace in traces:
-        for span in trace.spans:
-            if span.status == "done" and span.answered_by is not None and not span.cached:
-                by_worker.setdefault(span.answered_by, []).append((span.usage.output_tokens, span.seconds))
-    return {
-        worker: PastAnswers(tuple(tokens for tokens, _ in pairs), tuple(took for _, took in pairs))
-        for worker, pairs in by_worker.items()
-    }
+    return _by_worker(
+        (span.answered_by, span.usage.output_tokens, span.seconds)
+        for trace in traces
+        for span in trace.spans
+        if span.status == "done" and span.answered_by is not None and not span.cached
+    )
 
 
 def past_answers(store: Path, *, newest: int = NEWEST) -> Mapping[str, PastAnswers]:
     """The past answers by the name of the worker that answered. Cached answers are left out, since they are copies.
-
-    Raises:
-        UsageError: the file is not a store of traces, or cannot be read.
-    """
-    by_worker: dict[str, tuple[list[int], list[float]]] = {}
+    Raises `UsageError` if the file is not a store of traces, or cannot be read."""
     with closing(open_reader(store)) as reader:
         try:
-            for worker, tokens, seconds in reader.execute(_QUERY, (newest,)):
-                of_tokens, of_seconds = by_worker.setdefault(worker, ([], []))
-                if not (isinstance(tokens, int) and isinstance(seconds, float | int)):
-                    continue  # the row is damaged
-                of_tokens.append(tokens)
-                of_seconds.append(seconds)
+            rows = reader.execute(_QUERY, (newest,)).fetchall()
         except sqlite3.Error as error:
             raise UsageError(f"The trace store {store} cannot be read ({error}); {WAY_OUT}.") from error
-    return {worker: PastAnswers(tuple(tokens), tuple(times)) for worker, (tokens, times) in by_worker.items()}
+    sound = [row for row in rows if isinstance(row[1], int) and isinstance(row[2], float | int)]
+    return _by_worker(sound)
+
+
+def _by_worker(answers: Iterable[tuple[str, int, float]]) -> Mapping[str, PastAnswers]:
+    pairs: dict[str, list[tuple[int, float]]] = {}
+    for worker, tokens, seconds in answers:
+        pairs.setdefault(worker, []).append((tokens, seconds))
+    return {worker: PastAnswers(*zip(*of_worker, strict=True)) for worker, of_worker in pairs.items()}

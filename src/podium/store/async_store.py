@@ -25,21 +25,18 @@ from podium.trace.serialization import DamagedTraceError, read_document, storabl
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _EXPORT_BATCH = 32
-"""How many traces of an export are in memory at once."""
 _READ_AFTER_WRITE_S = 5.0
 """How long a reader waits until earlier traces are written. After that it reads what is there."""
 
 
 class AsyncTraceStore:
-    """Keeps traces.
+    """Keeps traces. Raises `UsageError` if the location cannot be opened, or is not a trace store; the message never
+    repeats a password.
 
     Args:
         location: a file, which is made if it is missing, or "postgresql://user:password@host:port/database".
         alone: whether no other server keeps its traces in the file. Other servers may always use a database.
         bounds: the limits of the `WriteQueue`.
-
-    Raises:
-        UsageError: the location cannot be opened, or is not a trace store. The message never repeats a password.
     """
 
     def __init__(self, location: str | Path, *, alone: bool = True, **bounds: Any) -> None:
@@ -64,22 +61,14 @@ class AsyncTraceStore:
         return self._queue.write_problem
 
     def add(self, trace: Trace) -> None:
-        """Queue `trace` for writing, without waiting. It replaces a trace with the same id.
-
-        Raises:
-            StoreError: the queue is full, since traces could not be written for a long time.
-        """
+        """Queue `trace` for writing, without waiting. It replaces a trace with the same id. Raises `StoreError` if the
+        queue is full, since traces could not be written for a long time."""
         self._queue.put(to_row(trace))
 
     async def get(self, prefix: str, owner: str | None = None) -> Trace:
         """The trace with the id `prefix`, else the only trace whose id begins with `prefix`. `owner` limits the search
-        to the traces of this owner.
-
-        Raises:
-            UnknownTraceError: there is no such trace, or it has another owner.
-            UsageError: several traces have such an id.
-            StoreError: the database cannot be read.
-        """
+        to the traces of this owner. Raises `UnknownTraceError` if there is no such trace, or it has another owner;
+        `UsageError` if several traces have such an id; `StoreError` if the database cannot be read."""
         if not prefix:
             raise UsageError("An empty trace id was given.")
         trace = await self._read(self._repository.find_by_prefix, prefix, owner)
@@ -91,11 +80,7 @@ class AsyncTraceStore:
         return trace
 
     async def find(self, prefix: str, owner: str | None = None) -> Trace | None:
-        """The trace that `get` finds. None if there is no such trace or there are several.
-
-        Raises:
-            StoreError: see `get`.
-        """
+        """The trace that `get` finds. None if there is no such trace or there are several."""
         try:
             return await self.get(prefix, owner)
         except UsageError:
@@ -104,20 +89,12 @@ class AsyncTraceStore:
     async def page(self, filters: TraceFilters, cursor: str | None = None, limit: int = 50) -> TracePage:
         """At most `limit` traces that pass the filters, from `cursor` on. Traces that are added between two calls do
         not shift the pages. If a filter has no index, one page reads at most `SCANNED` traces, so it may have fewer
-        than `limit` although more traces pass.
-
-        Raises:
-            UsageError: the cursor was not written by Podium, or the limit is not from 1 to 200.
-            StoreError: see `get`.
-        """
+        than `limit` although more traces pass. Raises `UsageError` if the cursor was not written by Podium, or the
+        limit is not from 1 to 200."""
         return await self._read(self._repository.page, filters, cursor, limit)
 
     async def spend(self, query: SpendQuery) -> SpendReport:
-        """What was spent in the days of `query`.
-
-        Raises:
-            StoreError: see `get`.
-        """
+        """What was spent in the days of `query`."""
         return await self._read(self._repository.spend, query)
 
     async def newest(self, count: int) -> tuple[Trace, ...]:
@@ -136,28 +113,19 @@ class AsyncTraceStore:
 
     async def delete(self, id: str, owner: str | None = None, *, status: TraceStatus | None = None) -> bool:
         """Delete the trace with exactly this id and, if given, this owner and status. Returns False if there is none.
-
-        If several calls in any processes delete one trace, only one of them gets True.
-        """
+        If several calls in any processes delete one trace, only one of them gets True."""
         return await self._read(self._repository.delete, id, owner, status)
 
     async def set_outcome(self, prefix: str, outcome: Outcome | None, owner: str | None = None) -> Trace:
-        """Give the trace that `get` finds this outcome, and return the trace. None removes the outcome.
-
-        Raises:
-            UnknownTraceError, UsageError, StoreError: see `get`.
-        """
+        """Give the trace that `get` finds this outcome, and return the trace. None removes the outcome."""
         trace = (await self.get(prefix, owner)).model_copy(update={"outcome": outcome})
         if not await self._database.call(self._repository.set_outcome, trace, owner):
             raise UnknownTraceError(f"The trace {trace.id} was deleted meanwhile, or is another one now.")
         return trace
 
     async def rows(self, statement: Executable) -> Sequence[Sequence[Any]]:
-        """Run a statement about another table of `schema`, and return its rows.
-
-        Raises:
-            StoreError: the database cannot be used.
-        """
+        """Run a statement about another table of `schema`, and return its rows. Raises `StoreError` if the database
+        cannot be used."""
         return await self._database.rows(statement)
 
     async def wait_until_flushed(self) -> None:
@@ -165,10 +133,8 @@ class AsyncTraceStore:
         await asyncio.wrap_future(self._queue.next_flush())
 
     async def export(self, filters: TraceFilters) -> AsyncIterator[str]:
-        """The traces that pass the filters, oldest first, each as one line of JSON without the line break.
-
-        Damaged traces are left out, and named in the log.
-        """
+        """The traces that pass the filters, oldest first, each as one line of JSON without the line break. Damaged
+        traces are left out, and named in the log."""
         await self._wait_for_writes()
         after: tuple[float, str] | None = None
         while True:
@@ -185,18 +151,15 @@ class AsyncTraceStore:
                 return
 
     async def close(self) -> None:
-        """Write the traces that wait, then close the database. Calling this twice is fine.
-
-        Raises:
-            StoreError: traces could not be written. The message names their spill files.
-        """
+        """Write the traces that wait, then close the database. Calling this twice is fine. Raises `StoreError` if
+        traces could not be written; the message names their spill files."""
         try:
             await asyncio.to_thread(self._queue.close)
         finally:
             await asyncio.to_thread(self._database.close)
 
     async def _read(self, work: Callable[..., T], *args: Any) -> T:
-        """Wait until the traces that were added so far are written. Then run `work` in a thread."""
+        """Run `work` in a thread, once the traces that were added so far are written."""
         await self._wait_for_writes()
         return await self._database.call(work, *args)
 

@@ -39,11 +39,8 @@ class BackgroundRow:
 
 
 class BackgroundTable:
-    """The responses that are being made, in the database of a trace store.
-
-    Raises:
-        StoreError: the database cannot be used.
-    """
+    """The responses that are being made, in the database of a trace store. Raises `StoreError` if the database cannot
+    be used."""
 
     def __init__(self, store: AsyncTraceStore) -> None:
         self._store = store
@@ -110,10 +107,8 @@ class BackgroundTable:
 
 
 def _is_lost() -> ColumnElement[bool]:
-    """Whether a response's server gave no sign of life for too long.
-
-    A sign of life in the future is damaged, and would otherwise keep the response in progress for ever.
-    """
+    """Whether a response's server gave no sign of life for too long. A sign of life in the future is damaged, and would
+    otherwise keep the response in progress for ever."""
     return or_(_B.heartbeat.is_(None), _B.heartbeat < SqlNow() - ALIVE_S, _B.heartbeat > SqlNow() + ALIVE_S)
 
 

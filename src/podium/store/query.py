@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
+from pydantic import FiniteFloat, TypeAdapter
 from sqlalchemy import (
     ColumnElement,
     FromClause,
@@ -35,7 +36,6 @@ from podium.trace.model import OutcomeVerdict, TraceStatus
 from podium.trace.serialization import storable, to_searched
 
 MAX_PAGE = 200
-"""The most traces of one page."""
 
 OutcomeFilter = OutcomeVerdict | Literal["none"]
 """A verdict, or "none" for answers that were not judged."""
@@ -64,7 +64,6 @@ class TraceFilters:
 
 
 ALL_TRACES = TraceFilters()
-"""Filters that every trace passes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +93,8 @@ class TraceSummary:
     question: str
     """The first 200 characters of the question."""
     calls: int
-    cost_usd: float
-    seconds: float
+    cost_usd: FiniteFloat
+    seconds: FiniteFloat
     workers: tuple[str, ...] = ()
     """Names of the workers that were called, each once, in the order of the steps."""
     owner: str | None = None
@@ -106,6 +105,7 @@ class TraceSummary:
     """Whether the price of a call is not known, so that `cost_usd` leaves it out."""
 
 
+_SUMMARIES = TypeAdapter(TraceSummary)
 _NAMES = "id started planner status question calls cost_usd seconds workers owner outcome"
 _UNPRICED = (
     select(literal_column("1"))
@@ -120,7 +120,6 @@ SCANNED = 10_000
 
 IndexedFilter = Literal["outcome", "status", "owner", "worker", "planner"]
 _Columns = Any
-"""The columns of a table or of a subquery."""
 
 
 def driving_index(filters: TraceFilters) -> IndexedFilter | None:
@@ -134,13 +133,9 @@ def driving_index(filters: TraceFilters) -> IndexedFilter | None:
 
 
 def page_statement(filters: TraceFilters, cursor: str | None, limit: int) -> Select[Any]:
-    """Selects rows for summaries, newest first. There is one row more than `limit` if further traces pass.
-
-    If `end_of_scan` returns a statement, some rows may be missing, since the page reads no traces after that end.
-
-    Raises:
-        UsageError: the cursor or the limit cannot be used.
-    """
+    """Selects rows for summaries, newest first, and one row more than `limit` if further traces pass. If `end_of_scan`
+    returns a statement, some rows may be missing, since the page reads no traces after that end. Raises `UsageError` if
+    the cursor or the limit cannot be used."""
     if not 1 <= limit <= MAX_PAGE:
         raise UsageError(f"limit={limit}: one page has from 1 to {MAX_PAGE} traces.")
     if not _other_conditions(filters, TRACES.c):
@@ -158,10 +153,8 @@ def page_statement(filters: TraceFilters, cursor: str | None, limit: int) -> Sel
 
 
 def end_of_scan(filters: TraceFilters, cursor: str | None) -> Select[Any] | None:
-    """Selects the id and start of the last trace that the page reads, if there may be further traces.
-
-    None if an index answers all filters, so that no trace is missing from the page.
-    """
+    """Selects the id and start of the last trace that the page reads, if there may be further traces. None if an index
+    answers all filters, so that no trace is missing from the page."""
     if not _other_conditions(filters, TRACES.c):
         return None
     table = _ordered_table(filters)
@@ -225,27 +218,16 @@ def prefix_statement(prefix: str, owner: str | None) -> Select[Any]:
 
 def read_summary(row: Sequence[Any]) -> TraceSummary | None:
     """The summary in a row of `LISTED`. None if the row is damaged."""
-    id_, started, planner, status, question, calls, cost_usd, seconds, workers, owner, outcome, unpriced = row
+    listed = dict(zip((*_NAMES.split(), "unpriced"), row, strict=True))
     try:
-        at = datetime.fromtimestamp(started, UTC)
-        named = tuple(json.loads(workers))
-        sound = (
-            all(isinstance(text, str) for text in (id_, planner, question, owner or "", *named))
-            and all(math.isfinite(number) for number in (started, calls, cost_usd, seconds))
-            and status in get_args(TraceStatus)
-            and outcome in (None, *get_args(OutcomeVerdict))
-        )
+        listed |= {"started": datetime.fromtimestamp(listed["started"], UTC)}
+        listed |= {"workers": json.loads(listed["workers"])}
+        return _SUMMARIES.validate_python(listed)
     except (TypeError, ValueError, OverflowError, OSError):
-        sound = False
-    if not sound:
         return None
-    return TraceSummary(
-        id_, at, planner, status, question, calls, cost_usd, seconds, named, owner, outcome, bool(unpriced)
-    )
 
 
 def _ordered_table(filters: TraceFilters) -> FromClause:
-    """The table in whose order the traces are read."""
     return WORKED if driving_index(filters) == "worker" else TRACES
 
 
@@ -294,7 +276,6 @@ def _count(number: int) -> ColumnElement[int]:
 
 
 def _index_conditions(filters: TraceFilters) -> list[ColumnElement[bool]]:
-    """The conditions that the index answers."""
     first, table = driving_index(filters), _ordered_table(filters)
     where: list[ColumnElement[bool]] = []
     if first == "worker":
@@ -311,7 +292,6 @@ def _index_conditions(filters: TraceFilters) -> list[ColumnElement[bool]]:
 
 
 def _other_conditions(filters: TraceFilters, columns: _Columns) -> list[ColumnElement[bool]]:
-    """The conditions that the chosen index does not fulfil."""
     first = driving_index(filters)
     where: list[ColumnElement[bool]] = []
     for name in get_args(IndexedFilter):
@@ -350,11 +330,7 @@ def write_cursor(started: float, id_: str) -> str:
 
 
 def read_cursor(cursor: str) -> tuple[float, str]:
-    """The trace after which the page begins.
-
-    Raises:
-        UsageError: it was not written by `write_cursor`.
-    """
+    """The trace after which the page begins. Raises `UsageError` if it was not written by `write_cursor`."""
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
         match json.loads(urlsafe_b64decode(padded.encode("ascii"))):

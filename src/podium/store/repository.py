@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
@@ -35,11 +35,8 @@ from podium.store.query import (
     ALL_TRACES,
     TraceFilters,
     TracePage,
-    TraceSummary,
     count_statement,
-    documents_statement,
     end_of_scan,
-    every_statement,
     newest_statement,
     page_statement,
     prefix_statement,
@@ -54,20 +51,13 @@ from podium.trace.serialization import DamagedTraceError, TraceRow, read_documen
 
 _BEYOND = 1e308
 _BATCH = 500
-"""How many rows are written in one statement."""
 _SUMMED = Cost._fields[1:]
 
 
 class TraceRepository:
-    """The traces in a file or a database, which is made if it is missing.
-
-    Args:
-        read_only: see `Database`.
-
-    Raises:
-        UsageError: the file or database cannot be opened, or is not a trace store.
-        StoreError: raised by each method if the database cannot be used.
-    """
+    """The traces in a file or a database, which is made if it is missing; `read_only` as for `Database`. Raises
+    `UsageError` if the location cannot be opened, or is not a trace store. Each method raises `StoreError` if the
+    database cannot be used."""
 
     def __init__(self, location: str | Path, *, read_only: bool = False) -> None:
         self.database = Database(location, STORE, read_only=read_only)
@@ -151,7 +141,6 @@ class TraceRepository:
         return True
 
     def _stored_row(self, connection: Connection, id: str) -> Row[*tuple[Any, ...]] | None:
-        """The start, owner and status of a trace. None if the trace is not stored."""
         statement = select(TRACES.c.started, TRACES.c.owner, TRACES.c.status)
         row = connection.execute(
             statement.join(DOCUMENTS, DOCUMENTS.c.started == TRACES.c.started).where(
@@ -163,11 +152,7 @@ class TraceRepository:
 
     def find_by_prefix(self, prefix: str, owner: str | None = None) -> Trace | None:
         """The trace with the id `prefix`, else the only trace whose id begins with `prefix`. None if there is none.
-
-        Raises:
-            UsageError: several traces have such an id.
-            UnreadableTraceError: the trace is damaged.
-        """
+        Raises `UsageError` if several traces have such an id; `UnreadableTraceError` if the trace is damaged."""
         wanted = storable(prefix)
         rows = self.database.read(prefix_statement(wanted, owner))
         if not rows:
@@ -184,7 +169,7 @@ class TraceRepository:
                 f"The trace {rows[0][0]} is damaged: its document is not a trace{error}."
             ) from None
 
-    def page(self, filters: TraceFilters, cursor: str | None = None, limit: int = 50) -> TracePage:
+    def page(self, filters: TraceFilters, cursor: str | None, limit: int) -> TracePage:
         """One page of the traces that meet the conditions."""
         read = self.database.read
         rows = read(page_statement(filters, cursor, limit))
@@ -207,16 +192,6 @@ class TraceRepository:
             damaged=summaries.count(None),
         )
 
-    def summaries(self, filters: TraceFilters) -> Generator[TraceSummary | None]:
-        """The summaries of all traces that pass the filters, newest first. None for a damaged trace."""
-        for row in self.database.stream(every_statement(filters)):
-            yield read_summary(row)
-
-    def documents(self, filters: TraceFilters) -> Generator[str]:
-        """The documents of all traces that pass the filters, oldest first, damaged or not."""
-        for _, _, document in self.database.stream(documents_statement(filters, None, None)):
-            yield document
-
     def spend(self, query: SpendQuery) -> SpendReport:
         """What was spent in the days of `query`."""
         return SpendReport.read(query, self.database.read(query.sums()), self.database.read(query.outcomes()))
@@ -231,7 +206,6 @@ class TraceRepository:
 
 
 def _upsert_sums(database: Database) -> Executable:
-    """The statement that adds rows to the sums."""
     insert = database.insert(SPENT)
     added = {name: SPENT.c[name] + insert.excluded[name] for name in ("questions", *_SUMMED)}
     return insert.on_conflict_do_update(index_elements=list(SPENT.primary_key), set_=added)
@@ -245,10 +219,8 @@ def _has_key(table: Table, keys: Sequence[tuple[float, str]]) -> ColumnElement[b
 
 
 def _worked_by(lists: Sequence[str], traces: int) -> list[ColumnElement[bool]]:
-    """Whether a row of `WORKED` is of a worker in these lists, so that its index can be read.
-
-    There is no condition if the list of one of the traces is missing or damaged. Then all rows are read.
-    """
+    """Whether a row of `WORKED` is of a worker in these lists, so that its index can be read. No condition if the list
+    of one of the traces is missing or damaged: then all rows are read."""
     try:
         workers = {str(worker) for listed in lists for worker in json.loads(listed)}
     except (TypeError, ValueError):
@@ -257,7 +229,7 @@ def _worked_by(lists: Sequence[str], traces: int) -> list[ColumnElement[bool]]:
 
 
 def _key_of_first(rows: Sequence[Sequence[Any]]) -> tuple[float, str] | None:
-    """The key (start, id) of the first row, which begins with id and start. None if there is no row."""
+    """The key (start, id) of the first row, which begins with id and start."""
     if not rows:
         return None
     id_, started = rows[0][:2]

@@ -22,9 +22,7 @@ from podium.trace.serialization import storable
 SpendBy = Literal["worker", "key", "planner", "day"]
 SPEND_BY: tuple[SpendBy, ...] = get_args(SpendBy)
 DEFAULT_DAYS = 30
-"""The number of days of a query that names no first day."""
 MAX_DAYS = 1000
-"""The most days of one query."""
 _COLUMN: dict[SpendBy, str] = {"worker": "worker", "key": "owner", "planner": "planner", "day": "day"}
 _Z = 1.959964
 """Standard normal quantile of a 95 % interval."""
@@ -32,11 +30,7 @@ _Z = 1.959964
 
 @dataclass(frozen=True, slots=True)
 class SpendQuery:
-    """The days and the grouping of the sums.
-
-    Raises:
-        UsageError: the days are in the wrong order, or too many.
-    """
+    """The days and the grouping of the sums. Raises `UsageError` if the days are in the wrong order, or too many."""
 
     since: date
     """The first day of the report."""
@@ -86,9 +80,7 @@ class SpendQuery:
 
     def outcomes(self) -> Select[Any]:
         """Selects a group's name, the number of questions that were answered rightly, and the number that were judged.
-
-        A worker's group has the questions in which it was called.
-        """
+        A worker's group has the questions in which it was called."""
         first = datetime(self.since.year, self.since.month, self.since.day, tzinfo=UTC).timestamp()
         # The day after the last day is not computed as a date, since the last day may be the calendar's last.
         last = first + timedelta(days=(self.until - self.since).days + 1).total_seconds()
@@ -132,10 +124,8 @@ class SpendSums:
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """The share of right answers among those that users judged, with its 95 % interval after Wilson (1927).
-
-    Users choose what they judge, so this share may differ from the accuracy on all questions.
-    """
+    """The share of right answers among those that users judged, with its 95 % interval after Wilson (1927). Users
+    choose what they judge, so it may differ from the accuracy on all questions."""
 
     right: int
     judged: int
@@ -148,30 +138,22 @@ class Accuracy:
     @property
     def low(self) -> float:
         """The interval's lower end."""
-        return max(0.0, self._centre - self._half)
+        return max(0.0, self._end(-1))
 
     @property
     def high(self) -> float:
         """The interval's upper end."""
-        return min(1.0, self._centre + self._half)
+        return min(1.0, self._end(1))
 
     @property
     def document(self) -> dict[str, float]:
         """The counts, the share and the interval, as in JSON."""
         return {name: getattr(self, name) for name in ("right", "judged", "mean", "low", "high")}
 
-    @property
-    def _scale(self) -> float:
-        return 1 + _Z * _Z / self.judged
-
-    @property
-    def _centre(self) -> float:
-        return (self.mean + _Z * _Z / (2 * self.judged)) / self._scale
-
-    @property
-    def _half(self) -> float:
+    def _end(self, sign: int) -> float:
+        centre = self.mean + _Z * _Z / (2 * self.judged)
         spread = self.mean * (1 - self.mean) / self.judged + (_Z / (2 * self.judged)) ** 2
-        return _Z / self._scale * math.sqrt(spread)
+        return (centre + sign * _Z * math.sqrt(spread)) / (1 + _Z * _Z / self.judged)
 
 
 @dataclass(frozen=True, slots=True)

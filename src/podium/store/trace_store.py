@@ -19,7 +19,14 @@ from typing import BinaryIO, Self
 from podium.errors import StoreError, UsageError
 from podium.sqlite_files import check_is_address_or_file, check_is_file
 from podium.store.async_store import AsyncTraceStore
-from podium.store.query import ALL_TRACES, TraceFilters, TraceSummary
+from podium.store.query import (
+    ALL_TRACES,
+    TraceFilters,
+    TraceSummary,
+    documents_statement,
+    every_statement,
+    read_summary,
+)
 from podium.store.repository import TraceRepository
 from podium.store.schema import STORE, WAY_OUT
 from podium.store.write_queue import WriteQueue
@@ -35,14 +42,7 @@ ORDER BY trace.started, trace.id"""
 
 
 def open_store(location: str | Path, *, alone: bool = True) -> AsyncTraceStore:
-    """The store at `location`: "postgresql://user:password@host/database", or a file, which is made if it is missing.
-
-    Args:
-        alone: whether no other server keeps its traces in the file. Other servers may always use a database.
-
-    Raises:
-        UsageError: the location cannot be opened. The message never repeats a password.
-    """
+    """The store at `location`, for a server, with the arguments of `AsyncTraceStore`."""
     check_is_address_or_file(location)
     return AsyncTraceStore(location if "://" in str(location) else Path(location).expanduser(), alone=alone)
 
@@ -60,11 +60,8 @@ def open_reader(path: Path) -> sqlite3.Connection:
 
 def read_trace(path: Path, id_: str) -> Trace | None:
     """The trace with exactly this id, from a file that another process may be writing. None if the trace is not there.
-
-    Raises:
-        UsageError: the file is missing, cannot be opened, or is not a trace store.
-        StoreError: the file cannot be read, or the trace is damaged.
-    """
+    Raises `UsageError` if the file is missing, cannot be opened, or is not a trace store; `StoreError` if the file
+    cannot be read, or the trace is damaged."""
     try:
         with closing(open_reader(path)) as reader:
             row = reader.execute(
@@ -80,11 +77,7 @@ def read_trace(path: Path, id_: str) -> Trace | None:
 
 def read_traces(path: Path) -> Iterator[Trace | None]:
     """The traces of a store, oldest first, with one in memory at a time. None for a trace that somebody damaged in the
-    file. The file is not changed.
-
-    Raises:
-        UsageError: it is not a store of traces, or cannot be read.
-    """
+    file. The file is not changed. Raises `UsageError` if it is not a store of traces, or cannot be read."""
     with closing(open_reader(path)) as reader:
         try:
             for (document,) in reader.execute(_OLDEST_FIRST):
@@ -98,16 +91,9 @@ def read_traces(path: Path) -> Iterator[Trace | None]:
 
 
 class TraceStore:
-    """Traces by id, newest first.
-
-    Args:
-        path: the SQLite file.
-        create: whether a missing file is made. If not, a missing file is a `UsageError`, and a file that may not be
-            written is only read.
-
-    Raises:
-        UsageError: the file is missing, cannot be opened, or is not a trace store.
-    """
+    """Traces by id, newest first, in the SQLite file `path`. Without `create`, a missing file is a `UsageError`, and a
+    file that may not be written is only read. Raises `UsageError` if the file cannot be opened, or is not a trace
+    store."""
 
     def __init__(self, path: Path | str, *, create: bool = True) -> None:
         self.path = Path(path).expanduser()
@@ -133,18 +119,12 @@ class TraceStore:
 
     def add(self, trace: Trace) -> None:
         """Queue `trace` for writing. It replaces a trace with the same id, and is durable after `flush` or `close`.
-
-        Raises:
-            StoreError: the file cannot be written, and too many traces wait for it.
-        """
+        Raises `StoreError` if the file cannot be written, and too many traces wait for it."""
         self._queue.put(to_row(trace))
 
     def add_all(self, traces: Iterable[Trace]) -> int:
-        """Write all of `traces`, or none if iterating over them raises. They are durable. Returns their number.
-
-        Raises:
-            StoreError: the file cannot be written.
-        """
+        """Write all of `traces`, or none if iterating over them raises. They are durable. Returns their number. Raises
+        `StoreError` if the file cannot be written."""
         self.flush()
         count = 0
         # The traces are collected in a temporary file, so that a slow source never locks the store.
@@ -157,30 +137,21 @@ class TraceStore:
         return count
 
     def flush(self) -> None:
-        """Return once everything added before is on disk.
-
-        Raises:
-            StoreError: traces could not be written. They are written once that is possible again.
-        """
+        """Return once everything added before is on disk. Raises `StoreError` if traces could not be written; they are
+        written once that is possible again."""
         self._queue.flush()
 
     def close(self) -> None:
-        """Flush, then close the file. Calling this twice is fine.
-
-        Raises:
-            StoreError: traces could not be written. The message names their spill files.
-        """
+        """Flush, then close the file. Calling this twice is fine. Raises `StoreError` if traces could not be written;
+        the message names their spill files."""
         try:
             self._queue.close()
         finally:
             self._repository.database.close()
 
     def get(self, prefix: str) -> Trace:
-        """The trace with the id `prefix`, else the only trace whose id begins with `prefix`.
-
-        Raises:
-            UsageError: no trace or several traces have such an id.
-        """
+        """The trace with the id `prefix`, else the only trace whose id begins with `prefix`. Raises `UsageError` if no
+        trace or several traces have such an id."""
         if not prefix:
             raise UsageError("An empty trace id was given; `podium traces list` shows the ids there are.")
         self.flush()
@@ -193,12 +164,8 @@ class TraceStore:
         return trace
 
     def set_outcome(self, prefix: str, outcome: Outcome | None) -> Trace:
-        """Give the trace that `get` finds this outcome, and return the trace. None removes the outcome.
-
-        Raises:
-            UsageError: see `get`.
-            StoreError: the file cannot be written.
-        """
+        """Give the trace that `get` finds this outcome, and return the trace. None removes the outcome. Raises
+        `StoreError` if the file cannot be written."""
         trace = self.get(prefix).model_copy(update={"outcome": outcome})
         if not self._repository.set_outcome(trace):
             raise UsageError(f"The trace {trace.id} was deleted meanwhile.")
@@ -211,11 +178,11 @@ class TraceStore:
         self.flush()
         listed: list[TraceSummary] = []
         self.damaged = 0
-        with closing(self._repository.summaries(filters)) as summaries:
-            for summary in summaries:
+        with self._repository.database.stream(every_statement(filters)) as rows:
+            for row in rows:
                 if len(listed) == limit:
                     break
-                if summary is None:
+                if (summary := read_summary(row)) is None:
                     self.damaged += 1
                 else:
                     listed.append(summary)
@@ -225,8 +192,8 @@ class TraceStore:
         """The traces that pass the filters, oldest first, one in memory at a time. Damaged traces are left out."""
         self.flush()
         self.damaged = 0
-        with closing(self._repository.documents(filters)) as documents:
-            for document in documents:
+        with self._repository.database.stream(documents_statement(filters, None, None)) as rows:
+            for _, _, document in rows:
                 try:
                     trace = read_document(document)
                 except DamagedTraceError:

@@ -39,8 +39,7 @@ class WriteQueue:
         write: writes all rows or none. It raises a `StoreError`, which says whether a retry may help.
         store: its name in messages.
         spill: the folder for spill files.
-        most: the most rows that may wait.
-        most_characters: the most characters of all documents that may wait.
+        most, most_characters: the most rows, and characters of all documents, that may wait.
         patience_s: seconds for which `close` tries to write.
     """
 
@@ -93,11 +92,7 @@ class WriteQueue:
         return None if error is None else f"{error} Traces that wait for it: {waiting}."
 
     def put(self, row: TraceRow) -> None:
-        """Queue `row`.
-
-        Raises:
-            StoreError: too many rows wait.
-        """
+        """Queue `row`. Raises `StoreError` if too many rows wait."""
         with self._changed:
             if self._close_by is not None:
                 raise RuntimeError(f"the trace store {self._store} is closed")
@@ -126,11 +121,8 @@ class WriteQueue:
         return flushed
 
     def flush(self) -> None:
-        """Wait until all rows that were put before are written.
-
-        Raises:
-            StoreError: some rows cannot be written now and keep waiting, or were refused for good since the last flush.
-        """
+        """Wait until all rows that were put before are written. Raises `StoreError` if some rows cannot be written now
+        and keep waiting, or were refused for good since the last flush."""
         with self._changed:
             if self._close_by is not None:
                 raise RuntimeError(f"the trace store {self._store} is closed")
@@ -148,11 +140,8 @@ class WriteQueue:
             raise refused
 
     def close(self) -> None:
-        """Write the rows that wait, and end the thread. Calling this twice is fine.
-
-        Raises:
-            StoreError: rows could not be written. The message names their spill files.
-        """
+        """Write the rows that wait, and end the thread. Calling this twice is fine. Raises `StoreError` if rows could
+        not be written; the message names their spill files."""
         with self._changed:
             first = self._close_by is None
             self._close_by = self._close_by or time.monotonic() + self._patience_s
@@ -172,23 +161,27 @@ class WriteQueue:
         pause = _FIRST_PAUSE_S
         self._load_spilled()
         while batch := self._next_batch():
-            error = self._failure_just_now or self._try_write(batch)
-            if error is None:
-                pause = _FIRST_PAUSE_S
-                self._remove(batch)
-                if self._error is not None:
-                    self._set_error(None)
-                    self._load_spilled()
-            elif not error.retryable:
-                self._write_each(batch)
-            else:
+            try:
+                if (failure := self._failure_just_now) is not None:
+                    raise failure
+                refused = self._write_accepted(batch)
+            except StoreError as error:
                 self._set_error(error)
-                over = self._close_by is not None and time.monotonic() >= self._close_by
+                over = self._is_over
                 if (over or self._is_half_full()) and (self._spill_rows(batch) or over):
                     self._remove(batch)
                 else:
                     self._pause(pause)
                     pause = min(_LONGEST_PAUSE_S, 2 * pause)
+                continue
+            pause = _FIRST_PAUSE_S
+            for row, reason in refused:
+                self._spill_rows([row], "refused")
+                self._refused = reason
+            self._remove(batch)
+            if self._error is not None:
+                self._set_error(None)
+                self._load_spilled()
 
     def _is_half_full(self) -> bool:
         return 2 * len(self._waiting) >= self._most or 2 * self._characters >= self._most_characters
@@ -224,45 +217,34 @@ class WriteQueue:
             return batch
 
     @property
-    def _failure_just_now(self) -> StoreError | None:
-        """Why writing failed a moment ago, if the patience of `close` has ended. None otherwise. Another try could take
-        as long as the database waits for a lock."""
-        over = self._close_by is not None and time.monotonic() >= self._close_by
-        return self._error if over and time.monotonic() - self._failed_at < _JUST_NOW_S else None
+    def _is_over(self) -> bool:
+        """Whether the patience of `close` has ended."""
+        return self._close_by is not None and time.monotonic() >= self._close_by
 
-    def _try_write(self, rows: Sequence[TraceRow]) -> StoreError | None:
-        """Write rows. Returns why they could not be written, or None if they were."""
+    @property
+    def _failure_just_now(self) -> StoreError | None:
+        """Why writing failed a moment ago, if the patience of `close` has ended. Another try could take as long as the
+        database waits for a lock."""
+        return self._error if self._is_over and time.monotonic() - self._failed_at < _JUST_NOW_S else None
+
+    def _write_accepted(self, rows: Sequence[TraceRow]) -> list[tuple[TraceRow, StoreError]]:
+        """Write rows, and return those that the database refuses for good, each with the reason. Raises `StoreError` if
+        they cannot be written now; some may be written already, and may be written again."""
         try:
             self._write(rows)
         except StoreError as error:
-            return error
+            if error.retryable:
+                raise
+            reason = error
         except Exception as error:  # A bug. If this thread died, everything would wait for it.
             _log.exception("Writing to the trace store %s failed.", self._store)
-            return StoreError(f"{type(error).__name__}: {error}", retryable=False)
-        return None
-
-    def _write_unless_refused(self, rows: Sequence[TraceRow]) -> StoreError | None:
-        """Write rows. Returns why the database refuses them for good, or None if they were written.
-
-        Raises:
-            StoreError: they cannot be written now.
-        """
-        error = self._try_write(rows)
-        if error is not None and error.retryable:
-            raise error
-        return error
-
-    def _write_each(self, batch: Sequence[TraceRow]) -> None:
-        """Write the rows of a batch one by one, and spill those that the database refuses."""
-        for row in batch:
-            error = self._try_write([row])
-            if error is not None:
-                if error.retryable:
-                    return  # The other rows are retried with the next batch.
-                _log.error("The trace %s cannot be kept: %s", row.id, error)
-                self._spill_rows([row], "refused")
-                self._refused = error
-            self._remove([row])
+            reason = StoreError(f"{type(error).__name__}: {error}", retryable=False)
+        else:
+            return []
+        if len(rows) > 1:
+            return [refused for row in rows for refused in self._write_accepted([row])]
+        _log.error("The trace %s cannot be kept: %s", rows[0].id, reason)
+        return [(rows[0], reason)]
 
     def _remove(self, rows: Sequence[TraceRow]) -> None:
         """Remove rows that are written or spilled from the queue, and resolve the futures that wait for them."""
@@ -332,11 +314,7 @@ class WriteQueue:
 
     def _write_spilled(self, path: Path) -> list[bytes]:
         """Write the rows of a spill file. Returns the lines that are no traces or that the database refuses for good.
-
-        Raises:
-            OSError: the file cannot be read.
-            StoreError: the database cannot be used now.
-        """
+        Raises `OSError` if the file cannot be read; `StoreError` if the database cannot be used now."""
         rows: list[TraceRow] = []
         refused: list[bytes] = []
         with path.open("rb") as lines:
@@ -346,12 +324,7 @@ class WriteQueue:
                 except DamagedTraceError as error:
                     _log.error("A line of %s cannot be kept: it is not a trace%s.", path, error)
                     refused.append(line.rstrip(b"\r\n") + b"\n")
-        if self._write_unless_refused(rows) is not None:
-            for row in rows:
-                if (refusal := self._write_unless_refused([row])) is not None:
-                    _log.error("The trace %s cannot be kept: %s", row.id, refusal)
-                    refused.append(_line(row))
-        return refused
+        return refused + ([_line(row) for row, _ in self._write_accepted(rows)] if rows else [])
 
 
 def _line(row: TraceRow) -> bytes:

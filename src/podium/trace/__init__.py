@@ -1,6 +1,5 @@
 """The trace, which is the record of one question. `store` keeps traces."""
 
-from podium.trace.attempt import Attempt
 from podium.trace.model import (
     Outcome,
     OutcomeVerdict,
@@ -12,7 +11,7 @@ from podium.trace.model import (
     TraceStatus,
     VoteCount,
 )
-from podium.trace.plan import Plan
+from podium.trace.plan import Attempt, Plan
 
 __all__ = [
     "Attempt",

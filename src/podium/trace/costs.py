@@ -58,7 +58,6 @@ def spent_by_worker(spans: Iterable[Span]) -> dict[str, Spent]:
 
 
 def _tries(span: Span) -> list[tuple[str, Spent]]:
-    """The tries of a step that gave no answer and took something, each with its worker."""
     return [
         (tried.worker, tried.spent)
         for tried in span.attempts
@@ -67,7 +66,6 @@ def _tries(span: Span) -> list[tuple[str, Spent]]:
 
 
 def _answer(span: Span, tries: Sequence[tuple[str, Spent]]) -> Spent:
-    """What the answer of a step took, without the tries that gave none."""
     tried_usd = 0.0
     for _, taken in tries:
         tried_usd += taken.cost_usd
@@ -80,11 +78,8 @@ def _answer(span: Span, tries: Sequence[tuple[str, Spent]]) -> Spent:
 
 
 def costs_of(trace: Trace) -> tuple[Cost, ...]:
-    """The costs of a trace: first those of its plans, then those of each worker, in the order of the steps.
-
-    A try without an answer counts for the worker that was tried, and an answer for the worker that gave it. The cost of
-    a team includes all its own workers and plans.
-    """
+    """The costs of a trace: first those of its plans, then those of each worker, in the order of the steps, counted as
+    `spent_by_worker` does. The cost of a team includes all its own workers and plans."""
     by_worker = {PLANNING: _of_plans(trace.rounds)}
     for span in trace.spans:
         tries = _tries(span)
@@ -114,7 +109,6 @@ def _of_plan(spent: Spent) -> Cost:
 
 
 def _of_answer(span: Span, spent: Spent) -> Cost:
-    """The cost of a step's answer. `spent` is what it took."""
     reply, usd = span.reply, spent.cost_usd
     if reply is not None and reply.nested is not None:
         unpaid_usd = min(usd, sum(cost.unpaid_usd for cost in costs_of(reply.nested)))

@@ -68,7 +68,11 @@ def explain_answer(trace: Trace) -> Explanation:
     best = _best_worker(trace, rated)
     return Explanation(
         reason=_reason(trace),
-        ratings=tuple(_rated_worker(profile) for profile in rated),
+        ratings=tuple(
+            RatedWorker(worker=profile.name, **profile.rating.model_dump())
+            for profile in rated
+            if profile.rating is not None
+        ),
         cost_usd=trace.cost_usd,
         unpriced=trace.unpriced,
         single=best,
@@ -85,21 +89,13 @@ def _reason(trace: Trace) -> str | None:
 
 
 def _by_rating(pool: tuple[Profile, ...]) -> list[Profile]:
-    """The rated workers that are right at all, the most accurate first. Of equally accurate workers, the cheaper comes
-    first."""
-    keys = {
-        profile.name: (-profile.rating.accuracy, profile.rating.cost_usd)
-        for profile in pool
+    """The rated workers that are right at all, the most accurate first, and of equally accurate ones the cheaper."""
+    rated = [
+        (-profile.rating.accuracy, profile.rating.cost_usd, position)
+        for position, profile in enumerate(pool)
         if profile.rating is not None and profile.rating.accuracy > 0
-    }
-    return sorted(
-        (profile for profile in pool if profile.name in keys), key=lambda profile: keys[profile.name]
-    )
-
-
-def _rated_worker(profile: Profile) -> RatedWorker:
-    assert profile.rating is not None
-    return RatedWorker(worker=profile.name, **profile.rating.model_dump())
+    ]
+    return [pool[position] for *_, position in sorted(rated)]
 
 
 def _best_worker(trace: Trace, rated: list[Profile]) -> SingleWorker | None:
@@ -137,10 +133,8 @@ def _single(trace: Trace, profile: Profile, choice: str) -> SingleWorker:
 
 
 def _usage_alone(trace: Trace) -> tuple[Usage | None, str]:
-    """The tokens of one worker that reads only the question and writes the answer. None if there is no answer.
-
-    The output tokens are those of the step that gave the answer, including its reasoning.
-    """
+    """The tokens of one worker that reads only the question and writes the answer: those of the step that gave it,
+    including its reasoning. None if there is no answer."""
     if trace.answer is None:
         return None, ""
     texts = [trace.question.text, *(message.content for message in trace.question.history)]

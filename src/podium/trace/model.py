@@ -11,8 +11,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from podium.trace.attempt import Attempt
-from podium.trace.plan import Plan
+from podium.trace.plan import Attempt, Plan
 from podium.types import (
     NO_USAGE,
     Budget,
@@ -98,10 +97,8 @@ class Reply:
         return profile.price.cost(self.usage) if self.cost_usd is None else self.cost_usd
 
     def spent(self, profile: Profile) -> Spent:
-        """Tokens and dollars of the call, at the prices of `profile`.
-
-        A reply from the response cache costs nothing, and saves what it had cost.
-        """
+        """Tokens and dollars of the call, at the prices of `profile`. A reply from the response cache costs nothing,
+        and saves what it had cost."""
         if self.cached:
             return Spent(self.usage, saved_usd=self.price(profile))
         if self.nested is not None:
@@ -181,11 +178,8 @@ class Span(FrozenModel):
 
     @property
     def working_s(self) -> float:
-        """How long the worker took, without the time that the call waited for limits, cooldowns and retries.
-
-        It is the time of the attempt that was answered, or else of the last attempt. For a team, it is the critical
-        path of the team's trace.
-        """
+        """How long the worker took, without waiting for limits, cooldowns and retries: the time of the attempt that was
+        answered, or else of the last attempt. For a team, the critical path of the team's trace."""
         if self.claimed_s is not None or not self.attempts:
             return self.seconds
         if self.nested is not None:
@@ -255,10 +249,8 @@ class RoundTrace(FrozenModel):
 
     @property
     def critical_path_s(self) -> float:
-        """Seconds along the slowest chain of steps that read, or waited for, each other.
-
-        The workflow would take this time with idle workers: waiting for limits and retries is left out.
-        """
+        """Seconds along the slowest chain of steps that read, or waited for, each other, as if all workers were idle:
+        waiting for limits and retries is left out."""
         finish: dict[int, float] = {}
         # A step may have waited for a step that comes later in the plan.
         for span in sorted(self.spans, key=lambda span: span.started_s):

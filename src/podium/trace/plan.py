@@ -4,9 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from podium.trace.attempt import Attempt
-from podium.types import Message, Spent
+from podium.types import FrozenModel, Message, Spent
 from podium.workflow import Acceptance, PlanError, Workflow
+
+
+class Attempt(FrozenModel):
+    """One try of a call of a worker."""
+
+    worker: str
+    started_s: float
+    ended_s: float
+    error_kind: str | None = None
+    """The kind of the error. None if the try succeeded."""
+    error: str | None = None
+    spent: Spent = Spent()
+    """Tokens and dollars that the try took although it gave no answer."""
+    hedge: bool = False
+    """Whether the try is a second request that was made because the first was slow."""
 
 
 @dataclass(frozen=True)

@@ -44,11 +44,8 @@ def write_jsonl(traces: Iterable[Trace], stream: TextIO) -> int:
 
 
 def read_jsonl(lines: Iterable[str | bytes], source: str) -> Iterator[Trace]:
-    """The traces of `lines`. Blank lines, and a mark at the beginning that the file is UTF-8, are skipped.
-
-    Raises:
-        UsageError: a line is not a trace. The message names `source`, the line (from 1) and the field.
-    """
+    """The traces of `lines`. Blank lines, and a mark at the beginning that the file is UTF-8, are skipped. Raises
+    `UsageError` if a line is not a trace; the message names `source`, the line (from 1) and the field."""
     for number, line in enumerate(lines, 1):
         document = line.removeprefix(BOM_UTF8) if number == 1 and isinstance(line, bytes) else line
         if not document.strip():
@@ -64,11 +61,8 @@ class DamagedTraceError(ValueError):
 
 
 def read_document(document: str | bytes) -> Trace:
-    """The trace in a document of a store or a line of JSON.
-
-    Raises:
-        DamagedTraceError: the document is no trace, or its values do not fit together.
-    """
+    """The trace in a document of a store or a line of JSON. Raises `DamagedTraceError` if the document is no trace, or
+    its values do not fit together."""
     try:
         trace = Trace.model_validate_json(document)
         flaw = find_flaw(trace)

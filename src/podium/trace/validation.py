@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -18,7 +18,6 @@ from podium.trace.model import RoundTrace, Trace
 MAX_TRACE_NUMBER = 10**12
 """The largest count, dollars or seconds of one trace. Sums of millions of traces fit into a database."""
 _DEEPEST = 32
-"""How deep teams may be nested in one trace."""
 _FREE_FORM = frozenset(
     {"parameters", "logprobs", "extra", "tools", "tool_choice", "response_format", "metadata"}
 )
@@ -41,14 +40,10 @@ def _flaws(trace: Trace, depth: int) -> Iterator[str]:
         if not _is_date(date):
             yield f"{name} is no date: {date[:40]!r}"
     if (wrong := _wrong_number(trace)) is not None:
-        number = wrong.number
-        shown = (
-            f"{number:g}"
-            if isinstance(number, float) or -MAX_TRACE_NUMBER <= number <= MAX_TRACE_NUMBER
-            else "too large"
-        )
-        right = "is finite" if wrong.free_form else f"is from 0 to {MAX_TRACE_NUMBER}"
-        yield f"{'.'.join(map(str, wrong.path))} is {shown}; a number there {right}"
+        path, number, free_form = wrong
+        huge = isinstance(number, int) and abs(number) > MAX_TRACE_NUMBER
+        right = "is finite" if free_form else f"is from 0 to {MAX_TRACE_NUMBER}"
+        yield f"{'.'.join(path)} is {'too large' if huge else f'{number:g}'}; a number there {right}"
     for number, round_ in enumerate(trace.rounds):
         yield from (f"rounds.{number}.{flaw}" for flaw in _flaws_of_round(round_, len(trace.pool), depth))
 
@@ -96,22 +91,9 @@ def _is_date(text: str) -> bool:
         return False
 
 
-class _WrongNumber(NamedTuple):
-    """A number that is out of range."""
-
-    path: tuple[Any, ...]
-    """The keys and positions that lead to the number."""
-    number: float
-    free_form: bool
-    """Whether the number is in one of the `_FREE_FORM` fields."""
-
-
-def _wrong_number(value: Any, free_form: bool = False) -> _WrongNumber | None:
-    """The first number in `value` that is out of range. None if there is none. Nested teams are left out.
-
-    Args:
-        free_form: whether `value` is in one of the `_FREE_FORM` fields.
-    """
+def _wrong_number(value: Any, free_form: bool = False) -> tuple[tuple[str, ...], float, bool] | None:
+    """The path and value of the first number in `value` that is out of range, and whether it is in one of the
+    `_FREE_FORM` fields, as `value` itself may be. None if there is none. Nested teams are left out."""
     # A trace has a thousand values, so the path is made only for a wrong number.
     items: Iterable[tuple[Any, Any]]
     if isinstance(value, BaseModel):
@@ -128,7 +110,7 @@ def _wrong_number(value: Any, free_form: bool = False) -> _WrongNumber | None:
         free = free_form or key in _FREE_FORM
         if isinstance(item, _NUMBER_TYPES):
             if not (-math.inf < item < math.inf if free else 0 <= item <= MAX_TRACE_NUMBER):
-                return _WrongNumber((key,), item, free)
+                return (str(key),), item, free
         elif (wrong := _wrong_number(item, free)) is not None:
-            return wrong._replace(path=(key, *wrong.path))
+            return (str(key), *wrong[0]), *wrong[1:]
     return None

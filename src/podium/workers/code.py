@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 
 from podium.errors import ConfigError, GraderError, WorkerError
+from podium.per_loop import PerLoop
 from podium.reading.answer import final_answer
 from podium.reading.code_blocks import is_program, last_program
 from podium.sandbox.inside.program import RAISED
 from podium.sandbox.inside.run_limits import MIB, RunLimits
 from podium.sandbox.sandbox import ProgramExit
-from podium.sandbox.sandbox_pool import SandboxPoolPerLoop
+from podium.sandbox.sandbox_pool import open_pool
 from podium.trace import Reply
 from podium.types import Usage
 from podium.workers import tool
@@ -38,7 +39,7 @@ class CodeWorker(Worker):
     def __init__(self, spec: CodeSpec) -> None:
         self.profile, self.limits, self.fallback = spec.to_profile(), spec.limits, spec.fallback
         self._allow_weak = spec.allow_weak_sandbox
-        self._pools = SandboxPoolPerLoop()
+        self._pools = PerLoop(open_pool)
         self._allowance = RunLimits(
             cpu_s=spec.seconds, wall_s=_WALL_TIME_FACTOR * spec.seconds, memory_bytes=spec.memory_mb * MIB
         )
@@ -54,7 +55,7 @@ class CodeWorker(Worker):
         programs = map(program_in, tool.searched_texts(request))
         program = next((candidate for candidate in programs if candidate is not None), None)
         try:
-            pool = await self._pools.pool()
+            pool = await self._pools.get()
             if program is None:
                 # A checkup sends no program, but must find out whether a program could run.
                 await pool.checked_isolation(allow_weak=self._allow_weak)

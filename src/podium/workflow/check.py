@@ -16,7 +16,6 @@ AccessRule = Literal["lists", "all_or_none"]
 """What an access list may contain. "lists" also allows numbers of earlier steps. "all_or_none" allows only [] or
 ["all"], as in the paper."""
 MAX_SUBTASK = 8_000
-"""The most characters of one subtask."""
 MAX_TEXT = 64 * 1024
 """The most bytes of a plan's text in UTF-8."""
 
@@ -47,9 +46,7 @@ def check(
 
     Args:
         workers: the number of workers in the pool. They are numbered from 0.
-        max_steps: the most steps of a plan.
         later_round: whether there is a previous round, whose response a step can read.
-        access: what an access list may contain.
     """
     violation = first_violation(
         workflow, workers=workers, max_steps=max_steps, later_round=later_round, access=access

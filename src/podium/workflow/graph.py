@@ -40,12 +40,9 @@ def width(workflow: Workflow) -> int:
 
 
 def topology(workflow: Workflow) -> Topology:
-    """The name of the graph's shape, after edges that longer paths imply are removed.
-
-    "single": one step. "chain": no two steps can run at once. "parallel+join": all steps but the last are independent,
-    and the last joins them. "tree": exactly one later step reads each response. "other": several steps that can run at
-    once read the same response.
-    """
+    """The name of the graph's shape, after edges that longer paths imply are removed. "single": one step. "chain": no
+    two steps can run at once. "parallel+join": all steps but the last are independent, and the last joins them. "tree":
+    exactly one later step reads each response. "other": several steps that can run at once read the same response."""
     steps = needed_steps(workflow)
     if len(steps) <= 1:
         return "single"

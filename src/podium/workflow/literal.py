@@ -37,12 +37,8 @@ _GAP = r"(?>(?:\n[ \t]*+[-*+•>](?=[ \t])|[\s\u200b\ufeff]|\#[^\n]*+|//[^\n]*+)
 
 
 def _tokens(braces: str, stops: str) -> re.Pattern[str]:
-    """The pattern of one token.
-
-    Args:
-        braces: alternatives that only objects have.
-        stops: characters that end a number or a word in an object, and not in a list.
-    """
+    """The pattern of one token. `braces` are alternatives that only objects have, and `stops` characters that end a
+    number or a word only in an object."""
     return re.compile(
         rf"""{_GAP}(?:
       (?P<open> \[ ) | (?P<close> \] ) | (?P<comma> [,，] ) {braces}
@@ -77,10 +73,7 @@ _SURROGATE_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 def read_list(text: str, at: int, name: str) -> tuple[Item | ParseFault, int]:
     """Read the list that opens at `text[at]`. Returns the list or its fault, and the position where reading stopped.
-
-    Args:
-        name: the name of the list, for messages.
-    """
+    `name` is the list's name in messages."""
     return _read(text, at, name, _TOKEN)
 
 
@@ -157,7 +150,6 @@ class _Reader:
 
     @staticmethod
     def _first(item: Item) -> Literal["item", "key"]:
-        """What may come after the opening bracket of `item`, or after a comma in it."""
         return "key" if isinstance(item.value, dict) else "item"
 
     @property

@@ -17,10 +17,8 @@ PlanForm = Literal["lists", "structured"]
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The access list of a step: which earlier responses its worker sees.
-
-    `Access()` shows no response, `Access(all=True)` shows all, and `Access(steps=(0, 2))` shows those of two steps.
-    """
+    """The access list of a step: which earlier responses its worker sees. `Access()` shows no response,
+    `Access(all=True)` shows all, and `Access(steps=(0, 2))` shows those of two steps."""
 
     steps: tuple[int, ...] = ()
     """Positions of earlier steps, ascending, without repeats."""
@@ -90,18 +88,10 @@ class PlanError:
 
 
 def render(
-    plan: Workflow | Acceptance,
-    form: PlanForm = "lists",
-    *,
-    names: Sequence[str] = (),
-    thought: str = "",
+    plan: Workflow | Acceptance, form: PlanForm = "lists", *, names: Sequence[str] = (), thought: str = ""
 ) -> str:
-    """The plan as JSON in one of the two forms. `parse` reads every workflow that passes `check` back unchanged.
-
-    Args:
-        names: the names of the workers, for a structured plan. If empty, the plan has the numbers of workers.
-        thought: the thought of a structured plan.
-    """
+    """The plan as JSON in one of the two forms. `parse` reads every workflow that passes `check` back unchanged. A
+    structured plan has the names of workers, or their numbers if `names` is empty, and a thought."""
     if form == "structured":
         return _structured(plan, names, thought)
     steps = plan.steps if isinstance(plan, Workflow) else ()

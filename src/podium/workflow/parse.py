@@ -49,15 +49,12 @@ def parse(
     text.
 
     Args:
-        text: the whole completion, with the plan anywhere in it. If it has several plans, the plan that ends last
-            counts.
+        text: the whole completion, with the plan anywhere in it. Of several plans, the one that ends last counts.
         workers: the number of workers in the pool. They are numbered from 0.
         names: the names of the workers in their order, for structured plans. If empty, plans must use numbers.
         form: the form that was asked for. It decides what an error says, but both forms are read.
-        max_steps: the most steps.
         later_round: whether there is a previous answer. Three empty lists, or `"accept": true`, then accept that
             answer, and "previous" shows it.
-        access: what an access list may contain.
         cut: whether a token limit cut off the text. Then a draft inside an unfinished thought does not count as a plan.
     """
     if 4 * len(text) > MAX_TEXT:  # a character has at most four bytes
@@ -72,8 +69,6 @@ def parse(
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """The arguments of `parse` about the plan that it reads."""
-
     workers: int
     names: Sequence[str]
     max_steps: int

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 
 class StepReader:
-    """Reads the text of a structured plan piece by piece.
-
-    A step counts as complete once the next step opens. So the last step of a plan is never among the complete steps:
-    only the end of the plan shows which step is the last.
-    """
+    """Reads the text of a structured plan piece by piece. A step counts as complete once the next step opens, so the
+    last step of a plan is never complete: only the end of the plan shows which step is the last."""
 
     def __init__(self) -> None:
         self._text = ""
@@ -18,11 +15,8 @@ class StepReader:
         self._steps = 0
 
     def feed(self, piece: str) -> str | None:
-        """Take in the next piece of the text.
-
-        Returns:
-            The text with only the complete steps, closed so that `parse` reads it. None if the piece completes no step.
-        """
+        """Take in the next piece of the text. Returns the text with only the complete steps, closed so that `parse`
+        reads it; None if the piece completes no step."""
         start, complete = len(self._text), None
         self._text += piece
         for position, character in enumerate(piece, start):

@@ -95,7 +95,6 @@ def plan_schema(
 
 
 def _first_steps(count: int) -> dict[str, Any]:
-    """A list of exactly `count` steps."""
     names = [
         *(f"step{position}" for position in range(count - 1)),
         f"last{count - 1}" if count > 1 else "step0",

@@ -78,14 +78,9 @@ def thought_in(text: str) -> str:
 def find_plan(
     text: str, *, cut: bool = False, form: PlanForm = "lists"
 ) -> dict[str, Item] | Item | ParseFault:
-    """The last readable plan of `text`: the lists of a triple by name, or an object. If there is no plan, a fault.
-
-    If nothing else is readable, an object that was meant as a plan but is none is returned too. `parse` says its fault.
-
-    Args:
-        cut: whether the text was cut off before its end.
-        form: the form that was asked for. If both forms have a fault, the fault in this form is returned.
-    """
+    """The last readable plan of `text`: the lists of a triple by name, or an object; else a fault, in the form that was
+    asked for if both forms have one. An object that was meant as a plan but is none is returned too, since `parse` says
+    its fault. `cut` says whether the text was cut off before its end."""
     search = _Search(text, form, room=PATIENCE * (len(text) + _OBJECT_CHARS))
     position, thought_ends = 0, True
     while mark := _MARK.search(text, position):
@@ -110,8 +105,6 @@ def find_plan(
 
 @dataclass(slots=True)
 class _Search:
-    """The state of the search."""
-
     text: str
     form: PlanForm
     room: int
@@ -169,7 +162,6 @@ class _Search:
         return at + 1
 
     def fault(self) -> Item | ParseFault:
-        """Why there is no plan, or the object that was meant as a plan."""
         of_lists = _first_fault(self.group) or self.broken
         first, second = (self.near, of_lists) if self.form == "structured" else (of_lists, self.near)
         return first or second or self._missing_plan()

@@ -20,30 +20,15 @@ from podium.sandbox.inside.processes import FROM, TO
 CALL, VERDICT = b"?", b"!"
 """First byte of a message from this process: a call to be answered, or the verdict, after which no message follows."""
 PLAIN_MODULES = frozenset(
-    {
-        "base64",
-        "binascii",
-        "bisect",
-        "cmath",
-        "copy",
-        "functools",
-        "hashlib",
-        "heapq",
-        "itertools",
-        "json",
-        "math",
-    }
-    | {"operator", "re", "statistics", "string", "textwrap", "typing", "unicodedata"}
+    {"base64", "binascii", "bisect", "cmath", "copy", "functools", "hashlib", "heapq", "itertools", "json"}
+    | {"math", "operator", "re", "statistics", "string", "textwrap", "typing", "unicodedata"}
 )
 """Modules that compute with plain values, and that share no state with a program in another process."""
 
 
 def check(*, setup: str, tests: str, names: list[str], methods: Sequence[str] = ()) -> None:
     """Run tests against proxies of the functions `names`, and send the verdict: whether they passed, and why not.
-
-    Args:
-        methods: the tests of the class `TestCases` that have to run and pass. Empty if the tests are statements.
-    """
+    `methods` are the tests of the class `TestCases` that have to pass; empty if the tests are statements."""
     module: dict[str, Any] = {"__name__": "tests", **{name: _proxy(name) for name in names}}
     try:
         exec(compile(setup, "setup.py", "exec", dont_inherit=True), module)
@@ -115,10 +100,8 @@ def _call(name: str, /, *given: Any, **named: Any) -> Any:
 
 
 def _error(kinds: list[str], text: str) -> Exception:
-    """The first exception in `kinds` that is built in or belongs to a plain module, but none that silently ends a loop.
-
-    If there is none, a `RuntimeError`.
-    """
+    """The first exception in `kinds` that is built in or belongs to a plain module, but none that silently ends a loop;
+    else a `RuntimeError`."""
     for kind in kinds:
         module = kind.partition(".")[0]
         namespace = sys.modules.get(module) if module in PLAIN_MODULES else builtins

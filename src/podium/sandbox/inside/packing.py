@@ -12,9 +12,7 @@ from itertools import chain
 from typing import Any
 
 MAX_DEPTH = 100
-"""The most levels of containers within containers."""
 MAX_VALUES = 1_000_000
-"""The most values in one message."""
 _MAX_JSON_BITS = 256
 """The most bits of an integer that is sent as a JSON number; longer ones are sent as hexadecimal, in linear time."""
 
@@ -61,16 +59,8 @@ class _Packing:
 
 
 def pack(value: Any, refer: Refer | None = None) -> Any:
-    """A value as JSON can hold it.
-
-    Args:
-        refer: called for objects that are not plain, which are then sent as an `ObjectReference`. Without it, they are
-            refused.
-
-    Raises:
-        ValueError: it is too deep or too large.
-        TypeError: it is not plain, and `refer` is None.
-    """
+    """A value as JSON can hold it. Objects that are not plain are given to `refer` and sent as an `ObjectReference`.
+    Raises `ValueError` if the value is too deep or too large; `TypeError` if it is not plain, and `refer` is None."""
     return _Packing(refer).pack(value)
 
 
@@ -91,14 +81,8 @@ def _parts(container: Any) -> Iterable[Any]:
 
 
 def unpack(packed: Any, resolve: Callable[[int], Any] = ObjectReference, depth: int = 0) -> Any:
-    """The value again, of exact built-in types.
-
-    Args:
-        resolve: the object that a reference stands for.
-
-    Raises:
-        ValueError: it is not the output of `pack`.
-    """
+    """The value again, of exact built-in types. `resolve` gives the object that a reference stands for. Raises
+    `ValueError` if it is not the output of `pack`."""
     if packed is None or isinstance(packed, bool | int | float | str):
         return packed
     if depth > MAX_DEPTH:

@@ -20,7 +20,6 @@ from podium.sandbox.inside.run_limits import RunLimits
 TO, FROM = 3, 4
 """The child's descriptors for messages to it and from it, where its standard ones are not used."""
 _FIRST_FREE_DESCRIPTOR = 100
-"""No descriptor from this one on is open."""
 _SHARED_MEMORY = "/dev/shm"
 """The other folder that a program may write in, if it runs in a namespace."""
 _SUBREAPER, _DUMPABLE = 36, 4
@@ -28,18 +27,16 @@ _SUBREAPER, _DUMPABLE = 36, 4
 
 
 class Child:
-    """The program's process, as the supervisor sees it."""
+    """The program's process, as the supervisor sees it. It ends when `task` returns or raises.
+
+    Args:
+        standard: whether messages use its standard input and output, and not `TO` and `FROM`.
+        user: id of the user that it runs as, or None for the supervisor's own user.
+    """
 
     def __init__(
         self, task: Callable[[], None], limits: RunLimits, *, standard: bool, user: int | None
     ) -> None:
-        """Start it.
-
-        Args:
-            task: what it does; the process ends when this returns or raises.
-            standard: whether messages use its standard input and output, and not `TO` and `FROM`.
-            user: id of the user that it runs as, or None for the supervisor's own user.
-        """
         inward, self.sink = _pipe()
         self.source, outward = _pipe()
         self.received = bytearray()
@@ -100,11 +97,8 @@ def _use_pipes(inward: int, outward: int, standard: bool) -> None:
 
 
 def _enter_own_folder() -> None:
-    """Make a new folder for this process, and change into it. Remove what an earlier program left.
-
-    Raises:
-        OSError: it cannot be removed.
-    """
+    """Make a new folder for this process, and change into it. Remove what an earlier program left. Raises `OSError` if
+    it cannot be removed."""
     temporary = os.environ["TMPDIR"]
     # The parent is process 1 only in a namespace, where shared memory too is that of the programs alone.
     folders = (temporary, _SHARED_MEMORY) if os.getppid() == 1 else (temporary,)
@@ -182,11 +176,7 @@ class ProcessGroup:
         return self._ended.get(pid)
 
     def end(self, child: int) -> int:
-        """Kill all of them, wait until none is left, and return how the first ended, as `ended` does.
-
-        Args:
-            child: the first, which leads a process group.
-        """
+        """Kill all of them, wait until none is left, and return how `child`, which leads a process group, ended."""
         self._kill(child)
         # The next turn finds processes that were forked meanwhile: their killed parent is still to be waited for.
         while self._reap(0):

@@ -22,12 +22,9 @@ RAISED = "\n\0"
 
 
 def run(*, source: str, prelude: str, report_error: bool = False) -> None:
-    """Run a program as a script; the process fails when the program raises, except by SystemExit.
-
-    Args:
-        report_error: whether to print, after the program's own output, `RAISED` and the exception in one line. A
-            SystemExit whose status is not 0 then fails, too.
-    """
+    """Run a program as a script; the process fails when the program raises, except by SystemExit. With `report_error`,
+    `RAISED` and the exception in one line are printed after the program's own output, and a SystemExit whose status is
+    not 0 fails, too."""
     _open_streams()
     out = sys.stdout
     sys.argv = ["program.py"]
@@ -51,10 +48,8 @@ def run(*, source: str, prelude: str, report_error: bool = False) -> None:
 
 
 def serve(*, source: str, prelude: str, names: list[str]) -> None:
-    """Load a program, send which of `names` it defines, and answer calls of them until the pipe is closed.
-
-    If it has a class `Solution`, its methods are functions too, of one instance.
-    """
+    """Load a program, send which of `names` it defines, and answer calls of them until the pipe is closed. If it has a
+    class `Solution`, its methods are functions too, of one instance."""
     module = _module("program")
     exec(compile(prelude, "prelude.py", "exec", dont_inherit=True), module)
     exec(compile(source, "program.py", "exec", dont_inherit=True), module)
@@ -80,7 +75,6 @@ class _CallServer:
         self._kept: list[Any] = []
 
     def answer(self, request: bytes) -> bytes:
-        """What a call returns or raises, as JSON."""
         try:
             called = json.loads(request)
             given = unpack(called["given"], self._kept.__getitem__)
@@ -100,7 +94,6 @@ class _CallServer:
 
 
 def _finish(out: TextIO) -> None:
-    """What an interpreter does at its end."""
     if "threading" in sys.modules:
         sys.modules["threading"]._shutdown()
     if "atexit" in sys.modules:

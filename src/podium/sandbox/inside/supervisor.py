@@ -15,7 +15,6 @@ import time
 from _sitebuiltins import Quitter
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 from podium.sandbox.inside import asserts, frames, program
 from podium.sandbox.inside.processes import Child, ProcessGroup, supervise
@@ -26,80 +25,10 @@ _STEP_S = 0.02
 _READ_BYTES = 2**16
 
 
-class ProgramExchange:
-    """One exchange with the program: a message to it, and its reply."""
-
-    def __init__(
-        self, child: Child, group: ProcessGroup, limits: RunLimits, meter: _Meter, orders: int
-    ) -> None:
-        self._orders = orders
-        self._child = child
-        self._group = group
-        self._limits = limits
-        self._meter = meter
-
-    def run(self, sent: bytes, *, until_frame: bool) -> str | None:
-        """Send data to the child, and receive until the exchange is over.
-
-        Args:
-            until_frame: whether the exchange is over as soon as the child has sent a whole frame. If not, its input is
-                closed after `sent`, and the exchange is over when it ends.
-
-        Returns:
-            None if a frame was received, "ended" if the child has ended, "orphaned" if the host has closed the
-            connection. Else the limit that was passed.
-        """
-        child, rest, step_s = self._child, memoryview(sent), _STEP_S
-        self._meter.begin_exchange()
-        poll = select.poll()
-        poll.register(child.source, select.POLLIN)
-        poll.register(child.sink, select.POLLOUT)
-        poll.register(self._orders, 0)
-        while True:
-            ended = self._group.ended(child.pid) is not None
-            for end, _ in poll.poll(step_s * 1000):
-                if end == self._orders:
-                    return "orphaned"
-                if end == child.sink:
-                    rest = _write(child.sink, rest)
-                    if not rest:
-                        poll.unregister(child.sink)
-                        if not until_frame:
-                            child.close_input()
-                elif self._read_some() == b"":
-                    poll.unregister(child.source)
-                    step_s = 0.001  # it has closed its output: most likely it is about to end
-            if ended:
-                self.read_rest()
-            if until_frame and frames.is_complete(child.received):
-                return None
-            if len(child.received) > self._limits.output_bytes:
-                return "output"
-            if ended:
-                return "ended"
-            if (limit := self._meter.passed()) is not None:
-                return limit
-
-    def read_rest(self) -> None:
-        """Read all that the child has written, up to the limit of output."""
-        while len(self._child.received) <= self._limits.output_bytes and self._read_some():
-            pass
-
-    def _read_some(self) -> bytes | None:
-        """Read some of it. Returns None if nothing is there now, and no bytes if the child has closed its output."""
-        try:
-            part = os.read(self._child.source, _READ_BYTES)
-        except BlockingIOError:
-            return None
-        self._child.received += part
-        return part
-
-
 class _Meter:
     """Measures what a program's processes use, in each exchange and in all of them."""
 
     def __init__(self, group: ProcessGroup, limits: RunLimits) -> None:
-        """Make it before the program starts."""
         self._group = group
         self._limits = limits
         self._cpu_at_start = group.usage().cpu_s
@@ -112,7 +41,6 @@ class _Meter:
         self._began = time.monotonic()
 
     def passed(self) -> str | None:
-        """The limit that was passed, if one was."""
         now, limits = time.monotonic(), self._limits
         if now - self._began > limits.wall_s:
             return "time"
@@ -142,11 +70,8 @@ def _write(sink: int, rest: memoryview) -> memoryview:
 
 
 def main() -> None:
-    """Carry out orders from standard input until it is closed.
-
-    Arguments of the command: the id of the user that programs run as, or "" for the user of this process; the folders
-    of installed packages.
-    """
+    """Carry out orders from standard input until it is closed. The command's arguments are the id of the user that
+    programs run as, or "" for this process's, and the folders of installed packages."""
     user, *packages = sys.argv[1:]
     sys.path += packages
     builtins.exit, builtins.quit = Quitter("exit", "Ctrl-D"), Quitter("quit", "Ctrl-D")
@@ -188,12 +113,16 @@ class Supervisor:
         if order["do"] == "imports":
             return _load(order["source"])
         self._limits = RunLimits(**order["limits"])
-        task = _task(order["do"], order["with"])
-        if order["do"] == "run":
-            self._start(task, order["others"], standard=True)
-            return self._exchange(order["stdin"].encode("utf-8", "surrogatepass"), until_frame=False)
-        self._start(task, order["others"], standard=False)
-        return self._exchange(b"", until_frame=True)
+        runs = order["do"] == "run"
+        roles: dict[str, Callable[..., None]] = {"program": program.serve, "asserts": asserts.check}
+        function = roles.get(order["do"], program.run)
+        self.close()
+        self._meter = _Meter(self._group, self._limits)
+        # Other processes of this user count against the kernel's limit too.
+        limits = self._limits._replace(processes=self._limits.processes + order["others"])
+        self._child = Child(lambda: function(**order["with"]), limits, standard=runs, user=self._user)
+        sent = order["stdin"].encode("utf-8", "surrogatepass") if runs else b""
+        return self._exchange(sent, until_frame=not runs)
 
     def close(self) -> None:
         """End the running program, with all its processes."""
@@ -202,29 +131,73 @@ class Supervisor:
             self._child.close()
             self._child = None
 
-    def _start(self, task: Callable[[], None], others: int, *, standard: bool) -> None:
-        """Start a program; `others` are processes outside that count against its limit of processes."""
-        self.close()
-        self._meter = _Meter(self._group, self._limits)
-        limits = self._limits._replace(processes=self._limits.processes + others)
-        self._child = Child(task, limits, standard=standard, user=self._user)
-
     def _exchange(self, sent: bytes, *, until_frame: bool) -> bytes:
-        """Send data to the child, and return the reply to the host."""
         child = self._child
         if child is None:
             return _exit("gone")
-        exchange = ProgramExchange(child, self._group, self._limits, self._meter, self._orders)
-        reason = exchange.run(sent, until_frame=until_frame)
+        reason = self._send(child, sent, until_frame=until_frame)
         if reason is None:
             return frames.DATA + frames.pop_frame(child.received)
         status = self._group.end(child.pid)
-        exchange.read_rest()  # no writer is left, so this ends
+        self._read_rest(child)  # no writer is left, so this ends
         child.close()
         self._child = None
         if reason == "ended":
             reason = "killed" if status < 0 else "failed" if status else "done"
         return _exit(reason, bytes(child.received))
+
+    def _send(self, child: Child, sent: bytes, *, until_frame: bool) -> str | None:
+        """Send data to the child, and receive until the exchange is over: with `until_frame` as soon as the child has
+        sent a whole frame; else its input is closed after `sent`, and the exchange is over when it ends.
+
+        Returns None if a frame was received, "ended", "orphaned" if the host has closed the connection, or the limit
+        that was passed.
+        """
+        rest, step_s = memoryview(sent), _STEP_S
+        self._meter.begin_exchange()
+        poll = select.poll()
+        poll.register(child.source, select.POLLIN)
+        poll.register(child.sink, select.POLLOUT)
+        poll.register(self._orders, 0)
+        while True:
+            ended = self._group.ended(child.pid) is not None
+            for end, _ in poll.poll(step_s * 1000):
+                if end == self._orders:
+                    return "orphaned"
+                if end == child.sink:
+                    rest = _write(child.sink, rest)
+                    if not rest:
+                        poll.unregister(child.sink)
+                        if not until_frame:
+                            child.close_input()
+                elif _read_some(child) == b"":
+                    poll.unregister(child.source)
+                    step_s = 0.001  # it has closed its output: most likely it is about to end
+            if ended:
+                self._read_rest(child)
+            if until_frame and frames.is_complete(child.received):
+                return None
+            if len(child.received) > self._limits.output_bytes:
+                return "output"
+            if ended:
+                return "ended"
+            if (limit := self._meter.passed()) is not None:
+                return limit
+
+    def _read_rest(self, child: Child) -> None:
+        """Read all that the child has written, up to the limit of output."""
+        while len(child.received) <= self._limits.output_bytes and _read_some(child):
+            pass
+
+
+def _read_some(child: Child) -> bytes | None:
+    """Some of what the child has written. None if nothing is there now, and no bytes if it has closed its output."""
+    try:
+        part = os.read(child.source, _READ_BYTES)
+    except BlockingIOError:
+        return None
+    child.received += part
+    return part
 
 
 def _exit(reason: str, output: bytes = b"") -> bytes:
@@ -237,17 +210,3 @@ def _load(imports: str) -> bytes:
     except Exception as error:
         return _exit("failed", f"{type(error).__name__}: {error}".encode(errors="replace"))
     return _exit("done")
-
-
-def _task(kind: str, arguments: dict[str, Any]) -> Callable[[], None]:
-    """What the child process runs."""
-
-    def task() -> None:
-        if kind == "run":
-            program.run(**arguments)
-        elif kind == "program":
-            program.serve(**arguments)
-        else:
-            asserts.check(**arguments)
-
-    return task

@@ -16,7 +16,6 @@ from podium.tasks.graders.extraction import AnswerPlace, extract
 from podium.tasks.task import Grade
 
 _MAX_CLAIM_CHARS = 500
-"""The most characters of a claim that are read."""
 _MAX_OPTIONS = 200
 """The most claims or lines that are read, counted from the end of the response."""
 _READ = _MAX_CLAIM_CHARS * _MAX_OPTIONS
@@ -135,7 +134,6 @@ class _Claim:
 
 
 def _key(gold: str) -> _Key | None:
-    """The letter and options of a gold answer, or None if it cannot be used."""
     try:
         value: Any = json.loads(gold)
     except (ValueError, RecursionError):
@@ -202,7 +200,6 @@ def _leading_claim(text: str, key: _Key | None) -> _Claim | None:
 
 
 def _option_claim(text: str, key: _Key | None) -> _Claim | None:
-    """The claim that is the text of one option."""
     options = key.options if key else ()
     if len(text) > 100 + 4 * max(map(len, options), default=0):
         return None  # no option is so long
@@ -224,7 +221,6 @@ def _goes_on(letter: str, rest: str) -> bool:
 
 
 def _in_lines(lines: list[str], key: _Key | None) -> _Claim | None:
-    """The claim of a response in which nothing is marked as the answer."""
     if len(lines) <= 1:
         return _marked_claim(lines[0], key) if lines else None
     alone = {line for line in lines if _ALONE.fullmatch(line)}

@@ -12,16 +12,18 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from functools import cached_property
 from typing import Any, Literal
 
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
 from podium.errors import GraderError
+from podium.per_loop import PerLoop
 from podium.sandbox.inside.asserts import CALL, VERDICT
 from podium.sandbox.inside.packing import pack, unpack
 from podium.sandbox.inside.run_limits import MIB, RunLimits
 from podium.sandbox.sandbox import ProgramExit, ProgramOutput, Sandbox
-from podium.sandbox.sandbox_pool import SandboxPool, SandboxPoolPerLoop
+from podium.sandbox.sandbox_pool import SandboxPool, open_pool
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.code_tests import (
     AssertTests,
@@ -44,12 +46,10 @@ _WALL_TIME_FACTOR = 3
 
 
 class Code(GraderSettings):
-    """1 when the program in the response passes all tests.
-
-    The program is the last fenced block that is tagged as Python, else the last that is Python, else the last; all of
-    the response if it has no block. The tests are the gold answer (`code_tests`). A program that exceeds a limit or
-    cannot be loaded is wrong. If the sandbox does not start, or the tests cannot run here, the grader fails.
-    """
+    """1 when the program in the response passes all tests. The program is the last fenced block that is tagged as
+    Python, else the last that is Python, else the last; all of the response if it has no block. The tests are the gold
+    answer (`code_tests`). A program that exceeds a limit or cannot be loaded is wrong. If the sandbox does not start,
+    or the tests cannot run here, the grader fails."""
 
     kind: Literal["code"] = "code"
     seconds: float = Field(default=6.0, gt=0)
@@ -60,8 +60,6 @@ class Code(GraderSettings):
     """Megabytes of memory for a program with all its processes."""
     allow_weak_sandbox: bool = False
     """Whether programs may run in a weak sandbox where bubblewrap is missing: only for programs that you trust."""
-
-    _pools: SandboxPoolPerLoop = PrivateAttr(default_factory=SandboxPoolPerLoop)
 
     def gold_problem(self, gold: str) -> str | None:
         try:
@@ -79,8 +77,12 @@ class Code(GraderSettings):
         except ValueError as error:
             raise GraderError(f"A program cannot be graded: {error}.") from None
         trial = Submission(program, self._limits(self.seconds), self._limits(self.total_seconds))
-        pool = await self._pools.pool()
+        pool = await self._pools.get()
         return Grade(float(await trial.passes(tests, pool, allow_weak=self.allow_weak_sandbox)), program)
+
+    @cached_property
+    def _pools(self) -> PerLoop[SandboxPool]:
+        return PerLoop(open_pool)
 
     def _limits(self, seconds: float) -> RunLimits:
         return RunLimits(cpu_s=seconds, wall_s=_WALL_TIME_FACTOR * seconds, memory_bytes=self.memory_mb * MIB)
@@ -111,12 +113,8 @@ class Submission:
     """Limits of all asserts together, or of all unit tests together."""
 
     async def passes(self, tests: CodeTests, pool: SandboxPool, *, allow_weak: bool) -> bool:
-        """Whether the program passes all tests.
-
-        Raises:
-            GraderError: a sandbox did not start, or the tests cannot run here.
-            ConfigError: there is no strong sandbox here, and a weak one is not allowed.
-        """
+        """Whether the program passes all tests. Raises `GraderError` if a sandbox did not start, or the tests cannot
+        run here; `ConfigError` if there is no strong sandbox here, and a weak one is not allowed."""
         match tests:
             case ProgramTests() | CallTests():
                 imports = [_CONTEST]
@@ -138,7 +136,6 @@ class Submission:
                     )
 
     async def _passes_programs(self, sandbox: Sandbox, tests: ProgramTests) -> bool:
-        """Whether the program prints the expected output for every input."""
         for stdin, wanted in zip(tests.inputs, tests.outputs, strict=True):
             ended = await sandbox.run(self.source, stdin, self.limits, prelude=_CONTEST)
             if ended.reason != "done" or not same_output(ended.output.decode(errors="replace"), wanted):
@@ -146,7 +143,6 @@ class Submission:
         return True
 
     async def _passes_calls(self, sandbox: Sandbox, tests: CallTests) -> bool:
-        """Whether its function returns the expected value for every input."""
         if not await self._load(sandbox, _CONTEST, [tests.function], self.limits):
             return False
         for arguments, wanted in zip(tests.inputs, tests.outputs, strict=True):
@@ -197,11 +193,8 @@ class Submission:
 
 
 def _passed(verdict: dict[str, Any], calls: int) -> bool:
-    """Whether the asserts passed, as their process reports.
-
-    Raises:
-        GraderError: the tests themselves are at fault.
-    """
+    """Whether the asserts passed, as their process reports. Raises `GraderError` if the tests themselves are at
+    fault."""
     if verdict["error"] == "UnsendableValueError":
         raise GraderError(f"The tests cannot run in another process than the program: {verdict['text']}.")
     if not calls and verdict["error"] in ("ImportError", "ModuleNotFoundError"):
@@ -219,23 +212,17 @@ def _json(data: bytes) -> Any:
 
 
 def same_output(printed: str, wanted: str) -> bool:
-    """Whether a program printed the expected output.
-
-    As in LiveCodeBench (`lcb_runner/evaluation/testing_util.py`), lines are compared without outer space, as text or as
-    decimal numbers one by one, without tolerance. What is printed is divided no further than the expected output is.
-    """
+    """Whether a program printed the expected output. As in LiveCodeBench (`lcb_runner/evaluation/testing_util.py`),
+    lines are compared without outer space, as text or as decimal numbers one by one, without tolerance. What is printed
+    is divided no further than the expected output is."""
     wanted_lines = wanted.strip().split("\n")
     printed_lines = printed.strip().split("\n", len(wanted_lines))
     return len(printed_lines) == len(wanted_lines) and all(map(_same_line, printed_lines, wanted_lines))
 
 
 def same_value(returned: bytes, wanted: Any) -> bool:
-    """Whether a function returned the expected value; a returned tuple counts as a list, but not one within a list.
-
-    Args:
-        returned: the reply of `podium.sandbox.inside.program`; anything else is wrong.
-        wanted: a JSON value.
-    """
+    """Whether `returned`, the reply of `podium.sandbox.inside.program`, is the expected JSON value; a returned tuple
+    counts as a list, but not one within a list."""
     if len(returned) > _SPARE + _WIDEST * len(json.dumps(wanted)):
         return False  # unread: no equal value is written at such length
     try:

@@ -81,11 +81,8 @@ class AssertTests(Settings):
 
 
 class UnittestTests(Settings):
-    """Tests that are a class `TestCases` of `unittest`, as in BigCodeBench.
-
-    They run in another process than the program, so they may use plain values alone: no mock, file or other thing that
-    they would have to share with it.
-    """
+    """Tests that are a class `TestCases` of `unittest`, as in BigCodeBench. They run in another process than the
+    program, so they may use plain values alone: no mock, file or other thing that they would have to share with it."""
 
     form: Literal["unittest"]
     setup: str = ""
@@ -121,11 +118,7 @@ _GOLD: TypeAdapter[CodeTests] = TypeAdapter(Annotated[CodeTests, Field(discrimin
 
 
 def parse_tests(text: str) -> CodeTests:
-    """Parse the gold answer.
-
-    Raises:
-        ValueError: it has no known form; the message is half a sentence.
-    """
+    """Parse the gold answer. Raises `ValueError` if it has no known form; the message is half a sentence."""
     try:
         return _GOLD.validate_json(text)
     except ValidationError as error:
@@ -156,10 +149,8 @@ _BUILTINS_OF_TESTS = frozenset(
 
 
 def used_names(setup: str, tests: str) -> list[str]:
-    """The names that tests use and do not define: the program has to.
-
-    A built-in name counts only if the tests use no other name of the program, as MBPP does with `sum`.
-    """
+    """The names that tests use and do not define: the program has to. A built-in name counts only if the tests use no
+    other name of the program, as MBPP does with `sum`."""
     top = symtable.symtable(f"{setup}\n{tests}", "tests.py", "exec")
     used = {name for table in _tables(top) for name in _globals(table)}
     free = used - {
@@ -179,11 +170,9 @@ def import_statements(source: str) -> str:
 
 
 def shared_definitions(setup: str, tests: str) -> list[str]:
-    """What tests would have to share with the program's process: modules that do more than compute, and `open`.
-
-    A module counts if the tests use a name that they or the setup import of it; of the setup's imports all from outside
-    the standard library count, since the program is likely to return objects of theirs.
-    """
+    """What tests would have to share with the program's process: modules that do more than compute, and `open`. A
+    module counts if the tests use a name that they or the setup import of it; of the setup's imports all from outside
+    the standard library count, since the program is likely to return objects of theirs."""
     used = {node.id for node in ast.walk(parse_program(tests)) if isinstance(node, ast.Name)}
     modules = {module for name, module in _imports(f"{setup}\n{tests}") if name in used or name == "*"}
     foreign = {
@@ -193,7 +182,6 @@ def shared_definitions(setup: str, tests: str) -> list[str]:
 
 
 def _imports(source: str) -> Iterator[tuple[str, str]]:
-    """The names that a source imports, anywhere, each with its module."""
     for node in ast.walk(parse_program(source)):
         if isinstance(node, ast.Import):
             yield from ((alias.asname or alias.name.partition(".")[0], alias.name) for alias in node.names)
@@ -202,10 +190,8 @@ def _imports(source: str) -> Iterator[tuple[str, str]]:
 
 
 def definitions(source: str) -> str:
-    """The statements of a source that only define: imports, functions, classes and constants, but no calls.
-
-    Their annotations are not evaluated: they may name classes of a program that is loaded after them.
-    """
+    """The statements of a source that only define: imports, functions, classes and constants, but no calls. Their
+    annotations are not evaluated: they may name classes of a program that is loaded after them."""
     defining = _source([statement for statement in _body(source) if _defines(statement)])
     return f"from __future__ import annotations\n{defining}"
 

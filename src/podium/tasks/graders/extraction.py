@@ -198,7 +198,6 @@ def _in_one_object(between: str) -> bool:
 
 
 def _value(text: str) -> str:
-    """The JSON value with which a text begins; of a list, all items."""
     quoted = _QUOTED.match(text)
     if quoted:
         return _unescaped(quoted[1])
@@ -233,7 +232,6 @@ def _behind(mark: re.Pattern[str], text: str) -> tuple[int, str] | None:
 
 
 def _lines(text: str) -> list[str]:
-    """The lines that contain a letter or a digit."""
     return [line for line in _LINE.findall(text) if re.search(r"\w", line)]
 
 
@@ -257,7 +255,6 @@ def _last_line(text: str) -> str | None:
 
 
 def _bare(lines: list[str]) -> int:
-    """The number of lines before the first one that is no bare value."""
     return next((index for index, line in enumerate(lines) if not _BARE.fullmatch(line)), len(lines))
 
 
@@ -266,10 +263,8 @@ def _listed(lines: list[str]) -> str:
 
 
 def _sentence(line: str, *, last: bool) -> str:
-    """The first or last sentence with a digit or a formula, if there is one; the first without its explanation.
-
-    If the next sentence takes it back, the rest of the line belongs to it.
-    """
+    """The first or last sentence with a digit or a formula, if there is one; the first without its explanation. If the
+    next sentence takes it back, the rest of the line belongs to it."""
     sentences = _SENTENCE_END.split(_HOPE.split(line)[0])
     valued = [index for index, sentence in enumerate(sentences) if _DIGIT_OR_FORMULA.search(sentence)]
     chosen = (valued or range(len(sentences)))[-1 if last else 0]
@@ -316,10 +311,8 @@ def _one_answer(between: str, *, repeats: bool) -> bool:
 
 
 def _framed(text: str, start: int, stop: int) -> tuple[int, str] | None:
-    """The end and the content of the box whose brace opens at `start`, before `stop`.
-
-    A box without braces holds the number or letter behind it. If the text breaks off, it holds the rest of its line.
-    """
+    """The end and the content of the box whose brace opens at `start`, before `stop`. A box without braces holds the
+    number or letter behind it. If the text breaks off, it holds the rest of its line."""
     if not text.startswith("{", start):
         sign = _UNFRAMED.match(text, start)
         return (sign.end(), sign.group()) if sign else None

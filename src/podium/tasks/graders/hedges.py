@@ -47,7 +47,6 @@ _VALUE_LINE = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _MAX_STATEMENT_CHARS = 4000
-"""Characters of a text in which hedges are looked for."""
 _LINE_END = re.compile(r"[\r\n]+|<br ?/?>|(?<=[A-Za-z\d][.?])\s+")
 _EQUATED = re.compile(r"(?:[A-Za-z] ?= ?)?[-+]?\d{1,40}(?:\.\d{1,40})?(?: ?= ?[-+]?\d{1,40}(?:\.\d{1,40})?)+")
 _APPLIED = re.compile(r"\b(?:(?<!instead )(?<!out )of(?: the)?|twice|thrice|double|triple|quadruple) $")

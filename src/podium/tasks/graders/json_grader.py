@@ -27,9 +27,7 @@ from podium.tasks.graders.text_graders import matches
 from podium.tasks.task import Grade
 
 MAX_CHARACTERS = 100_000
-"""The most characters of a value."""
 MAX_DEPTH = 64
-"""The most levels of lists and objects."""
 _LONGEST_NUMBER = 100
 _ANSWER = re.compile(r"^[ \t*_#>]*(?:final )?answer[ \t*_]*:[*_]*", re.IGNORECASE | re.MULTILINE)
 """An "answer:" without quotes; in quotes it is a key."""
@@ -39,13 +37,11 @@ class Json(GraderSettings):
     """1 when the response gives a JSON value that equals the gold value and fits the schema.
 
     The answer is the content of the last `<answer>...</answer>`, else the text after the last `Answer:`, else the whole
-    response; of that, if there are fenced blocks, only the last one that
-    is tagged as JSON, else the last that can be read. It must be strict JSON, with nothing before and
-    after it. The order of keys does not count, but the order of lists does. `1` equals `1.0`, but not `true` or
-    `"1"`. Not accepted: values in prose, comments, trailing commas, repeated keys, NaN, and a value of more than
-    100,000 characters or 64 levels or with a number of more than 100 digits.
-
-    With `extra_keys`, the gold answer `{}` and a schema, the schema alone decides.
+    response; of that, if there are fenced blocks, only the last one that is tagged as JSON, else the last that can be
+    read. It must be strict JSON, with nothing before and after it. The order of keys does not count, but the order of
+    lists does. `1` equals `1.0`, but not `true` or `"1"`. Not accepted: values in prose, comments, trailing commas,
+    repeated keys, NaN, and a value of more than 100,000 characters or 64 levels or with a number of more than 100
+    digits. With `extra_keys`, the gold answer `{}` and a schema, the schema alone decides.
     """
 
     kind: Literal["json"] = "json"
@@ -90,7 +86,6 @@ class Json(GraderSettings):
         return Grade(float(right), answer)
 
     def _same(self, value: Any, wanted: Any) -> bool:
-        """Whether a value equals the gold value; recursion is as deep as the gold value."""
         if isinstance(wanted, dict):
             return (
                 isinstance(value, dict)
@@ -114,7 +109,6 @@ class Json(GraderSettings):
 
 
 def _value_text(response: str) -> str:
-    """The part of a response where the value should stand."""
     answer = extract(response, "tag")
     if answer is None:
         begins = max((match.end() for match in _ANSWER.finditer(response)), default=0)
@@ -123,11 +117,7 @@ def _value_text(response: str) -> str:
 
 
 def _read(text: str) -> Any:
-    """Parse a text as JSON, within the limits.
-
-    Raises:
-        ValueError: it is no JSON, or exceeds a limit.
-    """
+    """Parse a text as JSON, within the limits. Raises `ValueError` if it is no JSON, or exceeds a limit."""
     if len(text) > MAX_CHARACTERS:
         raise ValueError(f"it has {len(text)} characters, and at most {MAX_CHARACTERS} are read")
     try:
@@ -189,12 +179,8 @@ def _is_number(value: Any) -> bool:
 
 
 def check_schema(schema: Mapping[str, Any]) -> None:
-    """Refuse a schema that is invalid, or whose time cannot be bounded.
-
-    Raises:
-        ValueError: why, in half a sentence.
-        ConfigError: the package jsonschema is not installed.
-    """
+    """Refuse a schema that is invalid, or whose time cannot be bounded. Raises `ValueError` if why, in half a sentence;
+    `ConfigError` if the package jsonschema is not installed."""
     validator = _validator(schema)
     from jsonschema.exceptions import SchemaError  # noqa: PLC0415
 
@@ -211,12 +197,8 @@ def check_schema(schema: Mapping[str, Any]) -> None:
 
 
 def fits_schema(schema: Mapping[str, Any], value: Any) -> bool:
-    """Whether a value fits a schema.
-
-    Raises:
-        GraderError: a reference leads nowhere, or a pattern takes too long.
-        ConfigError: the package jsonschema is not installed.
-    """
+    """Whether a value fits a schema. Raises `GraderError` if a reference leads nowhere, or a pattern takes too long;
+    `ConfigError` if the package jsonschema is not installed."""
     validator = _validator(schema)
     from referencing.exceptions import Unresolvable  # noqa: PLC0415 - comes with jsonschema
 
@@ -237,7 +219,6 @@ def _validator(schema: Mapping[str, Any]) -> Any:
 
 @cache
 def _bounded() -> Any:
-    """The class of validators, made when first needed."""
     try:
         from jsonschema import Draft202012Validator, validators  # noqa: PLC0415 - an optional extra
     except ImportError:
@@ -276,7 +257,6 @@ def _with_ints(value: Any) -> Any:
 
 
 def _objects(value: Any) -> Iterator[Mapping[str, Any]]:
-    """All objects inside a schema."""
     if isinstance(value, Mapping):
         yield value
     for inner in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():

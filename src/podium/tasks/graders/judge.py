@@ -38,10 +38,9 @@ class _JudgeState:
 class Judge(GraderSettings):
     """1 if a worker, called twice, finds the response right by the rubric both times.
 
-    The worker sees the answer, which is by default all of the response, and of a very long one the beginning and the
-    end. It also sees the question, if the judge has it (`for_question`), the reference, which is the gold
-    answer, and the response, in fences that carry a mark that no writer of a response can know. What is done against
-    bias:
+    The worker sees the answer, by default all of the response, and of a very long one the beginning and the end; the
+    question, if the judge has it (`for_question`); and the reference, which is the gold answer, in fences that carry a
+    mark that no writer of a response can know. What is done against bias:
 
     - Order: the first prompt has the reference first, the second has the response first. If the two verdicts differ, or
       one is UNSURE, the score is `tie`. There is no second call if it cannot change the score.
@@ -49,9 +48,8 @@ class Judge(GraderSettings):
     - Preference for its own family: cannot be detected here. Use a model that is not among those that are graded.
     - Instructions in a response: they are fenced and named as material. A model may still follow them.
 
-    If a reply does not end with one of the three words, the worker is called once more; then grading fails with a
-    GraderError. It also fails if the worker does (retryable errors are retried `limits.retries` times). Measure a judge
-    against verdicts of people before you believe its grades.
+    If a reply does not end with one of the three words, the worker is called once more; then grading fails. Measure a
+    judge against verdicts of people before you believe its grades.
     """
 
     kind: Literal["judge"] = "judge"
@@ -88,13 +86,8 @@ class Judge(GraderSettings):
         return judge
 
     async def __call__(self, response: str, gold: str) -> Grade:
-        """Grade a response.
-
-        Raises:
-            GraderError: the worker failed, or gave no verdict.
-            RefusalError: a budget refuses a call.
-            ConfigError: the worker cannot be built; for example, its key is missing.
-        """
+        """Grade a response. Raises `GraderError` if the worker failed, or gave no verdict; `RefusalError` if a budget
+        refuses a call; `ConfigError` if the worker cannot be built."""
         answer = extract(response, self.answer)
         if answer is None:
             return Grade(0.0)
@@ -125,16 +118,9 @@ class Judge(GraderSettings):
 async def ask_judge(
     worker: Worker, messages: Sequence[Message], context: CallContext, *, dispatcher: Dispatcher
 ) -> str:
-    """The text of a judge's reply.
-
-    Args:
-        context: its ledger is charged, and its dispatcher's cache keeps the reply.
-        dispatcher: has the judge's channel, in place of the context's own.
-
-    Raises:
-        GraderError: the worker failed.
-        RefusalError: a budget refuses the call.
-    """
+    """The text of a judge's reply, which is charged to the context's ledger and kept by its dispatcher's cache. The
+    judge's channel is that of `dispatcher`. Raises `GraderError` if the worker failed; `RefusalError` if a budget
+    refuses the call."""
     request = Request(tuple(messages), seed=f"judge/{len(messages)}")
     own = replace(context, dispatcher=dispatcher.with_cache(context.dispatcher.cache))
     call = WorkerCall(own, worker, request, AttemptLog(), counts_as_call=True, waits_for_cooldown=True)

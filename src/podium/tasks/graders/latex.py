@@ -23,7 +23,6 @@ from podium.reading.math_words import SCALES, changes_value, joins_numbers, word
 from podium.tasks.graders.number_notation import decimal_percent, plain_numbers
 
 _MAX_STATEMENT_CHARS = 4000
-"""The most characters of a statement; a longer one is not read."""
 _TEXT = re.compile(
     r"\\(?:text[a-z]*|mbox|math(?:rm|bf|it|sf|cal)|operatorname)\s*\{([^{}]*)\}(?:\^\{?[23]\}?)?"
 )
@@ -168,8 +167,6 @@ class Expression:
 
 
 class _Part(NamedTuple):
-    """A piece of mathematics between words."""
-
     before: str
     """The words between it and the part before, in small letters; a dot is the end of a sentence."""
     text: str
@@ -183,7 +180,6 @@ class _Part(NamedTuple):
 
     @property
     def next_word(self) -> str:
-        """The word behind it, in the same sentence."""
         return self.after.partition(" ")[0].rstrip(".")
 
 
@@ -225,10 +221,8 @@ def _words(text: str) -> Expression | None:
 
 
 def _without_text(text: str) -> str:
-    """Replace each text command by its content, with a space on both sides.
-
-    There is no space inside braces or an environment, or if the content is a single character.
-    """
+    """Replace each text command by its content, with a space on both sides, but not inside braces or an environment, or
+    if the content is a single character."""
 
     def prose(match: re.Match[str]) -> str:
         content = match[1].strip()
@@ -273,10 +267,8 @@ def _chosen_index(parts: list[_Part]) -> int | None:
 
 
 def _joined_value(text: str, parts: list[_Part], chosen: int) -> str | None:
-    """The chosen part and the parts that are joined to it, as one list, times a scale word such as "million" behind it.
-
-    Returns None if a word beside one of them changes its value (`math_words`).
-    """
+    """The chosen part and those that are joined to it, as one list, times a scale word such as "million" behind it.
+    None if a word beside one of them changes its value (`math_words`)."""
     part = parts[chosen]
     begins_open = part.before and _OPERATOR.match(part.text)
     ends_open = part.next_word and _OPEN_ENDED.search(part.text)
@@ -301,7 +293,6 @@ def _relates(first: _Part, second: _Part) -> bool:
 
 
 def _trimmed(text: str) -> str:
-    """The text without the signs and words that connect it with its sentence."""
     start = 0
     while lead := _LEADING.match(text, start):
         start = lead.end()
@@ -355,7 +346,6 @@ def _change_brackets(text: str, mark: re.Pattern[str], opening: str, closing: st
 
 
 def _closing_index(text: str, start: int) -> int | None:
-    """Where the parenthesis closes that opens just before `start`."""
     depth = 1
     for index in range(start, len(text)):
         depth += {"(": 1, ")": -1}.get(text[index], 0)

@@ -167,7 +167,6 @@ def _operands(text: str) -> list[str]:
 
 
 def _comparable(text: str) -> bool:
-    """Whether a text is short and flat enough to be compared."""
     depth = deepest = 0
     for sign in text:
         depth += (sign in "([{") - (sign in ")]}")

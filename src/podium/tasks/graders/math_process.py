@@ -23,7 +23,6 @@ from typing import Any
 _MEMORY = 2 << 30
 """Bytes."""
 _FIGURES = 6
-"""Significant figures to which a small gold answer is compared."""
 _POINTS = 4
 """Points at which two expressions must be real, to be taken for the same function."""
 _BASE = re.compile(r"\d_\{?(\d+)\}?\s*$")
@@ -108,7 +107,7 @@ def _with_point(text: str, other: str) -> str:
 
 
 def _as_column(text: str, other: str) -> str:
-    """The tuple of a vector in parentheses as a column, if the other one is a column."""
+    """A vector in parentheses as a column, if the other one is a column."""
     vector = re.fullmatch(r"\(([^()\[\]&]*,[^()\[\]&]*)\)", text)
     if not vector or "matrix}" not in other or "&" in other:
         return text
@@ -117,7 +116,6 @@ def _as_column(text: str, other: str) -> str:
 
 
 def _parse(text: str) -> Any:
-    """The text as a SymPy object, or the text itself if it cannot be parsed."""
     from latex2sympy2_extended import NormalizationConfig  # noqa: PLC0415
     from math_verify import LatexExtractionConfig, parse  # noqa: PLC0415
 
@@ -170,10 +168,8 @@ def _numbers(gold: Any, answer: Any) -> tuple[Any, Any] | None:
 
 
 def _equal_where_real(gold: Any, answer: Any) -> bool:
-    """Whether two expressions with roots in one variable have the same value wherever either is real.
-
-    SymPy does not know that the variable is real, so to it 1/sqrt(n) is not sqrt(1/n).
-    """
+    """Whether two expressions with roots in one variable have the same value wherever either is real. SymPy does not
+    know that the variable is real, so to it 1/sqrt(n) is not sqrt(1/n)."""
     from sympy import Expr, N, Pow, Rational  # noqa: PLC0415
 
     if not (isinstance(gold, Expr) and isinstance(answer, Expr) and gold.free_symbols == answer.free_symbols):

@@ -38,18 +38,10 @@ class MathVerifier:
         self._pools = PerLoop(_open_pool)
 
     async def compare(self, question: dict[str, Any], seconds: float) -> bool | None:
-        """Whether an answer equals the gold answer, as `math_process.equal` says.
-
-        Args:
-            question: the arguments of `math_process.equal`.
-            seconds: processor time for the comparison.
-
-        Returns: None if the limits of time or memory were exceeded.
-
-        Raises:
-            ConfigError: Math-Verify is not installed.
-            GraderError: no process could be started, or one ended by something else than its limits.
-        """
+        """Whether an answer equals the gold answer, as `math_process.equal` says with the arguments `question`, in so
+        many seconds of processor time. None if the limits of time or memory were exceeded. Raises `ConfigError` if
+        Math-Verify is not installed; `GraderError` if no process could be started, or one ended by something else than
+        its limits."""
         pool = await self._pools.get()
         line = json.dumps(question | {"seconds": seconds}).encode()
         try:
@@ -64,7 +56,6 @@ class MathVerifier:
 
 
 async def _open_pool() -> AsyncGenerator[ChildPool]:
-    """A pool that lives as long as its event loop."""
     pool = ChildPool(_start, usable_cores(), "mathematics")
     try:
         yield pool

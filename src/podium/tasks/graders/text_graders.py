@@ -30,10 +30,8 @@ if TYPE_CHECKING:
 
 
 class Exact(PureGrader):
-    """1 when the answer is the gold answer, apart from case, outer space and a final dot.
-
-    Emphasis, backticks and a box around either of them do not count.
-    """
+    """1 when the answer is the gold answer, apart from case, outer space, a final dot, and emphasis, backticks and a
+    box around either of them."""
 
     kind: Literal["exact"] = "exact"
     answer: AnswerPlace = "final"
@@ -138,14 +136,12 @@ class SetOf(PureGrader):
         return Grade(float(bool(wanted) and wanted in map(self._items, self._readings(answer))), answer)
 
     def _readings(self, text: str) -> Iterator[str]:
-        """The answer, and the answer with its last `and` replaced by a separator."""
         yield text
         first, joined, last = text.rpartition(" and ")
         if joined:
             yield first + self.separator + last
 
     def _items(self, text: str) -> Items:
-        """The items that a text lists; none if that is not clear."""
         text = to_nfkc(text)
         listed = _json_list(text)
         if listed is None:
@@ -168,7 +164,6 @@ def _item(text: str) -> str | Decimal | None:
 
 
 def _json_list(text: str) -> list[str] | None:
-    """The texts and numbers of a JSON list, or None if the text is no such list."""
     if not text.lstrip().startswith("["):
         return None
     try:
@@ -179,7 +174,6 @@ def _json_list(text: str) -> list[str] | None:
 
 
 def _unbracketed(text: str) -> str:
-    """The text without one pair of brackets around all of it."""
     bare = text.removesuffix(".")
     for opening, closing in _BRACKETS:
         if bare.startswith(opening) and bare.endswith(closing):
@@ -193,14 +187,11 @@ def _closed(items: Iterable[str]) -> bool:
 
 
 MAX_PATTERN = 1000
-"""Characters of a pattern, at most."""
 _MAX_COPIES = 500_000
 """A pattern's characters times the counts that its repeats demand, at most: `regex` writes `a{1000}` out."""
 _COUNT = re.compile(r"\{(\d+)")
 _SECONDS = 1.0
-"""Seconds that one match may take."""
 _SHOWN_CHARS = 60
-"""Characters of a pattern that a message shows, at most."""
 _NONSENSE = "qx7 ☃ 41, (zw)"
 
 
@@ -240,12 +231,8 @@ class Regex(GraderSettings):
 
 
 def matches(pattern: str, text: str, *, whole: bool = True) -> bool:
-    """Whether a pattern matches a text: all of it, or a part of it unless `whole`.
-
-    Raises:
-        GraderError: the pattern is invalid, or takes too long.
-        ConfigError: the package regex is not installed.
-    """
+    """Whether a pattern matches a text: all of it, or a part of it unless `whole`. Raises `GraderError` if the pattern
+    is invalid, or takes too long; `ConfigError` if the package regex is not installed."""
     compiled = _compiled(pattern)
     match = compiled.fullmatch if whole else compiled.search
     try:

@@ -62,15 +62,12 @@ class JudgedResponse:
     """What makes the response right, in words."""
 
     async def verdict(self, ask: Ask, judge: str, *, unsure_beats_wrong: bool = False) -> Verdict:
-        """The verdict of a model. It is asked with the texts in both orders, and is UNSURE if its verdicts differ.
-        There is one order if no reference is known.
+        """The verdict of a model. It is asked with the texts in both orders, if a reference is known, and is UNSURE if
+        its verdicts differ. Raises `GraderError` if neither of two replies ended with a verdict.
 
         Args:
             judge: the name of the model, for the error.
             unsure_beats_wrong: whether UNSURE is better than WRONG. If not, only a RIGHT is asked for in both orders.
-
-        Raises:
-            GraderError: neither of two replies ended with a verdict.
         """
         first = await self._verdict(ask, judge, response_first=False)
         if not self.reference or not (first == "RIGHT" or unsure_beats_wrong):
@@ -112,6 +109,5 @@ def truncate_middle(text: str, longest: int) -> str:
 
 
 def _last_word(reply: str) -> str:
-    """The last line of a reply, without markup."""
     line = last_line(without_thoughts(reply)).strip().strip("*_`'\". ")
     return re.sub(r"^verdict\W+", "", line, flags=re.IGNORECASE).upper()
