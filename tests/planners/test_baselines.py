@@ -17,8 +17,8 @@ from podium.planners import (
     random_workflow,
     read_constant,
 )
+from podium.planners.baseline import voting_step
 from podium.planners.phrases import PHRASES
-from podium.planners.plans import voting_step
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION, Profile, Question
 from podium.workflow import Acceptance, Access, Step, Workflow, check, parse, render

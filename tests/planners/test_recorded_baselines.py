@@ -9,7 +9,7 @@ import pytest
 from podium.errors import ConfigError
 from podium.planner import EarlierRound, Planner, PlanRequest
 from podium.planners import Cascade, Committee
-from podium.planners.plans import voting_step
+from podium.planners.baseline import voting_step
 from podium.reading.answer import final_answer
 from podium.recordings import RecordedResponse, Recording
 from podium.team import Runner

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from plan_texts import workflows
-from podium.workflow import Access, Step, Workflow, edges, needed_steps, topology, width
+from podium.workflow import Access, Step, Workflow, edges, needed_steps, topology
 
 
 def flow(*reads: tuple[int, ...] | str) -> Workflow:
@@ -23,38 +23,36 @@ class Graph(NamedTuple):
     workflow: Workflow
     topology: str
     needed: tuple[int, ...]
-    width: int
 
 
 GRAPHS = [
-    Graph(flow(()), "single", (0,), 1),
-    Graph(flow("all"), "single", (0,), 1),
-    Graph(flow((), ()), "single", (1,), 1),
-    Graph(flow((), (0,)), "chain", (0, 1), 1),
-    Graph(flow((), "all", "all", "all", "all"), "chain", (0, 1, 2, 3, 4), 1),
-    Graph(flow((), (0,), (0, 1)), "chain", (0, 1, 2), 1),
-    Graph(flow((), (), (0,)), "chain", (0, 2), 1),
-    Graph(flow((), (), (0, 1)), "parallel+join", (0, 1, 2), 2),
-    Graph(flow((), (), (), "all"), "parallel+join", (0, 1, 2, 3), 3),
-    Graph(flow((), (), (0,), (0, 1)), "parallel+join", (0, 1, 3), 2),
-    Graph(flow((), (), (0, 1), (2,)), "tree", (0, 1, 2, 3), 2),
-    Graph(flow((), (), (0,), "all"), "tree", (0, 1, 2, 3), 2),
-    Graph(flow((), (0,), (), (2,), (1, 3)), "tree", (0, 1, 2, 3, 4), 2),
-    Graph(flow((), (0,), (0,), (1, 2)), "other", (0, 1, 2, 3), 2),
-    Graph(flow((), (), (0, 1), (0, 1), "all"), "other", (0, 1, 2, 3, 4), 2),
+    Graph(flow(()), "single", (0,)),
+    Graph(flow("all"), "single", (0,)),
+    Graph(flow((), ()), "single", (1,)),
+    Graph(flow((), (0,)), "chain", (0, 1)),
+    Graph(flow((), "all", "all", "all", "all"), "chain", (0, 1, 2, 3, 4)),
+    Graph(flow((), (0,), (0, 1)), "chain", (0, 1, 2)),
+    Graph(flow((), (), (0,)), "chain", (0, 2)),
+    Graph(flow((), (), (0, 1)), "parallel+join", (0, 1, 2)),
+    Graph(flow((), (), (), "all"), "parallel+join", (0, 1, 2, 3)),
+    Graph(flow((), (), (0,), (0, 1)), "parallel+join", (0, 1, 3)),
+    Graph(flow((), (), (0, 1), (2,)), "tree", (0, 1, 2, 3)),
+    Graph(flow((), (), (0,), "all"), "tree", (0, 1, 2, 3)),
+    Graph(flow((), (0,), (), (2,), (1, 3)), "tree", (0, 1, 2, 3, 4)),
+    Graph(flow((), (0,), (0,), (1, 2)), "other", (0, 1, 2, 3)),
+    Graph(flow((), (), (0, 1), (0, 1), "all"), "other", (0, 1, 2, 3, 4)),
 ]
 
 
 @pytest.mark.parametrize("graph", GRAPHS)
-def test_needed_steps_width_and_topology_of_known_graphs(graph: Graph) -> None:
+def test_needed_steps_and_topology_of_known_graphs(graph: Graph) -> None:
     flow = graph.workflow
-    facts = (flow, topology(flow), needed_steps(flow), width(flow))
-    assert facts == graph
+    assert (flow, topology(flow), needed_steps(flow)) == graph
 
 
 def test_a_workflow_without_steps_has_nothing_to_run() -> None:
     empty = Workflow(())
-    assert (needed_steps(empty), width(empty), topology(empty)) == ((), 0, "single")
+    assert (needed_steps(empty), topology(empty)) == ((), "single")
 
 
 def depth(workflow: Workflow, position: int) -> int:
@@ -67,33 +65,26 @@ def needs(workflow: Workflow, position: int) -> set[int]:
 
 
 @given(workflows(max_steps=7))
-def test_needed_steps_and_width_equal_their_definitions(workflow: Workflow) -> None:
+def test_needed_steps_and_topology_equal_their_definitions(workflow: Workflow) -> None:
     needed = needed_steps(workflow)
     last = len(workflow.steps) - 1
     assert needed == tuple(sorted(needs(workflow, last) | {last}))
-    groups = [group for size in range(1, len(needed) + 1) for group in combinations(needed, size)]
     before = {position: needs(workflow, position) for position in needed}
-    at_once = [g for g in groups if not any(a in before[b] for a, b in combinations(g, 2))]
-    assert width(workflow) == max(map(len, at_once))
-
-
-@given(workflows(max_steps=7))
-def test_topology_name_fits_depth_and_width(workflow: Workflow) -> None:
-    needed, wide = len(needed_steps(workflow)), width(workflow)
-    deep = depth(workflow, len(workflow.steps) - 1)
+    at_once = [pair for pair in combinations(needed, 2) if pair[0] not in before[pair[1]]]
+    deep = depth(workflow, last)
     match topology(workflow):
         case "single":
-            assert (needed, deep, wide) == (1, 1, 1)
+            assert (len(needed), deep) == (1, 1)
         case "chain":
-            assert (deep, wide) == (needed, 1)
-            assert needed > 1
+            assert (deep, at_once) == (len(needed), [])
+            assert len(needed) > 1
         case "parallel+join":
-            assert (deep, wide) == (2, needed - 1)
+            assert (deep, at_once) == (2, [*combinations(needed[:-1], 2)])
         case "tree":
             assert deep > 2
-            assert wide > 1
+            assert at_once
         case "other":
-            assert needed >= 4
+            assert len(needed) >= 4
 
 
 def test_edges_name_the_steps_that_each_step_reads() -> None:

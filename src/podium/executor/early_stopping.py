@@ -75,8 +75,8 @@ class EarlyStopping:
 
 
 def answering_steps(workflow: Workflow, pool: Pool) -> frozenset[int]:
-    """The steps whose responses may be the answer. A last step that is a vote may copy the response of a step that it
-    reads, so those steps count too."""
+    """The steps whose responses may be the answer: the last, and if it is a vote, the steps from which it may copy
+    one."""
     answering = {len(workflow.steps) - 1}
     for position, step in reversed([*enumerate(workflow.steps)]):
         if position in answering and pool[step.worker].traits.stopping_rule is not None:

@@ -223,8 +223,7 @@ def _slowest_chain(workflow: Workflow, steps: Sequence[StepEstimate]) -> Range |
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What the mean plan of a sample needs. Steps of workers that cost nothing, such as recorded workers, take no
-    time."""
+    """What the mean plan of a sample needs. Steps of workers that cost nothing, such as recorded ones, take no time."""
 
     calls: float
     tokens: Range

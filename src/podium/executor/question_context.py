@@ -30,8 +30,7 @@ class StepText:
     position: int
     text: str
     attempt: int = 0
-    """Which try of the step writes the text. Each try starts the text again, and two tries may write at the same
-    time."""
+    """Which try of the step writes the text. Each try starts it again, and two tries may write at the same time."""
     reasoning: bool = False
     """Whether the text is visible reasoning of the worker's model, and not part of the answer."""
 

@@ -1,19 +1,23 @@
 """A `BaselineSpec`: the name of a planner on the command line, what it needs, and the function that opens it.
 
-Each planner's file has one and `registry` lists them. The functions below read the arguments that many planners share.
+Each planner's file has one and `registry` lists them. The functions below read the arguments that many planners share,
+and turn a workflow into a plan. Most baselines plan one round, and accept in a later one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from podium.config import suggestion
 from podium.errors import ConfigError
-from podium.planner import Planner
-from podium.planners.plans import worker_number
+from podium.planner import Planner, PlanRequest
+from podium.trace import Plan
 from podium.types import Profile
 from podium.workers.vote import VOTE
+from podium.workflow import Acceptance, Access, Step, Workflow, render
 
 if TYPE_CHECKING:
     from podium.planners.answers import AnswerMatrix
@@ -48,8 +52,7 @@ class BaselineSpec:
     """A planner that users name as NAME or NAME:ARGUMENT, such as `BaselineSpec("single:WORKER", open_single)`."""
 
     syntax: str
-    """How users write the name, such as "self-consistency:WORKER:SAMPLES". Without a colon, the planner takes no
-    argument."""
+    """How users write the name, such as "self-consistency:WORKER:SAMPLES". Without a colon, it takes no argument."""
     open: Callable[[str, BaselineContext], Planner]
     """Makes the planner from the argument. Raises `ConfigError` if the argument cannot be used."""
     needs: Callable[[str], tuple[str, ...]] = _nothing
@@ -69,8 +72,7 @@ class BaselineSpec:
     """Returns full names of the planner, from the names of a pool's workers, of which there is at least one. A test
     opens and runs each of these planners. A planner without an argument needs no examples."""
     on_recordings: bool = True
-    """Whether a recording of single answers can answer the planner's plans: each step gives the whole question to a
-    worker that sees no other answer, or votes."""
+    """Whether single recorded answers can answer its plans: no step but a vote sees more than the bare question."""
 
     @property
     def name(self) -> str:
@@ -112,8 +114,8 @@ def read_workers(argument: str, context: BaselineContext) -> tuple[str, ...]:
 
 
 def read_layers(argument: str, context: BaselineContext, layers: int) -> Layers:
-    """The workers of "2xA+B>C", layer by layer; `ConfigError` if there are not so many layers, or one lacks a worker of
-    the pool."""
+    """The workers of "2xA+B>C", layer by layer; `ConfigError` if there are other than so many layers, or one lacks
+    workers."""
     layer_texts = argument.split(">")
     if len(layer_texts) != layers:
         raise ConfigError(f"The baseline {context.name!r} is not of the form {context.syntax}.")
@@ -142,3 +144,49 @@ def workers_and_vote(argument: str) -> tuple[str, ...]:
 def worker_before_count(argument: str) -> tuple[str, ...]:
     """The worker that "WORKER:COUNT" names, if it names one."""
     return tuple(filter(None, (argument.rpartition(":")[0],)))
+
+
+def plan_once(request: PlanRequest, workflow: Workflow) -> Plan:
+    """A plan that runs `workflow` in the first round, even with more than `max_steps` steps, and accepts in later
+    rounds."""
+    decision = Acceptance() if request.earlier_rounds else workflow
+    return Plan(text=_rendered(decision), decision=decision)
+
+
+@lru_cache(64)
+def _rendered(decision: Workflow | Acceptance) -> str:
+    """The text of a plan. Most baselines write the same one for each question."""
+    return render(decision)
+
+
+def voting_step(pool: Sequence[Profile], weights: Sequence[float] = ()) -> Step:
+    """A step in which the pool's voting tool votes on all earlier answers, also on the answer of the round before. The
+    votes have equal weights, or `weights` in the order of the answers. Raises `ConfigError` if the pool has no such
+    tool."""
+    refuse_without_vote(pool)
+    subtask = "Give the most frequent answer."
+    if weights:
+        subtask = f"Vote with the weights {', '.join(map(_decimal, weights))}."
+    return Step(worker=worker_number(VOTE, pool), subtask=subtask, access=Access(all=True))
+
+
+def refuse_without_vote(pool: Sequence[Profile]) -> None:
+    """`ConfigError` if the pool has no voting tool."""
+    if VOTE not in (profile.name for profile in pool):
+        raise ConfigError(
+            f"This plan votes with the pool's worker {VOTE!r}, and this pool has none: "
+            f'add a [[worker]] with name = "{VOTE}" and kind = "vote" to the pool file.'
+        )
+
+
+def _decimal(weight: float) -> str:
+    """The weight without an exponent, which the voting tool cannot read."""
+    return f"{weight:.6f}".rstrip("0").rstrip(".")
+
+
+def worker_number(name: str, pool: Sequence[Profile]) -> int:
+    """The number of the worker called `name`; `ConfigError` if the pool has none."""
+    names = [profile.name for profile in pool]
+    if name not in names:
+        raise ConfigError(f"The pool has no worker named {name!r}; {suggestion(name, names)}")
+    return names.index(name)

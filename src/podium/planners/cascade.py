@@ -19,9 +19,9 @@ from podium.planners.baseline import (
     read_layers,
     read_worker,
     read_workers,
+    worker_number,
     workers_and_vote,
 )
-from podium.planners.plans import worker_number
 from podium.planners.rounds import Rounds, RoundStep, most_common, plan_rounds, voted_round_plan, worker_step
 from podium.planners.voting import Committee
 from podium.trace import Plan
@@ -113,14 +113,9 @@ class Escalation(Planner):
         return next((step for answer, step in reversed(answers) if answer == winner), None)
 
 
-def _open_escalation(argument: str, context: BaselineContext) -> Escalation:
-    (ladder,) = read_layers(argument, context, 1)
-    return Escalation(ladder)
-
-
 ESCALATION = BaselineSpec(
     "escalation:A+B+C",
-    _open_escalation,
+    lambda argument, context: Escalation(*read_layers(argument, context, 1)),
     needs=workers_and_vote,
     team_only=True,
     examples=lambda workers: [f"escalation:{'+'.join(workers)}"],

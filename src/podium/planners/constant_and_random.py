@@ -14,9 +14,8 @@ from random import Random
 from podium.config import read_file
 from podium.errors import ConfigError
 from podium.planner import Planner, PlanRequest
-from podium.planners.baseline import BaselineContext, BaselineSpec
+from podium.planners.baseline import BaselineContext, BaselineSpec, plan_once, worker_number
 from podium.planners.phrases import PHRASES
-from podium.planners.plans import plan_once, worker_number
 from podium.trace import Plan
 from podium.types import SEED_PREFIX_CHARS
 from podium.workflow import Access, AccessRule, PlanError, Step, Workflow, parse
@@ -111,11 +110,10 @@ def _open_constant(file: str, context: BaselineContext) -> Constant:
     return read_constant(text, workers, name=context.name)
 
 
-def _open_random(argument: str, context: BaselineContext) -> RandomPlans:
-    return RandomPlans(seed=context.seed)
-
-
 CONSTANT = BaselineSpec("constant:FILE", _open_constant, reads_files=True)
 RANDOM = BaselineSpec(
-    "random", _open_random, rows=lambda workers: [("Random plans", "random")], on_recordings=False
+    "random",
+    lambda argument, context: RandomPlans(seed=context.seed),
+    rows=lambda workers: [("Random plans", "random")],
+    on_recordings=False,
 )

@@ -68,8 +68,7 @@ class JudgedPlanner(Planner):
 
 
 def read_verdict(verdict: str | None, responses: Sequence[str | None]) -> int | None:
-    """The number of the response that the last line "Best: ..." of a verdict names, or None if it names none that
-    exists."""
+    """The number of the existing response that the last line "Best: ..." of a verdict names, or None."""
     numbers = _BEST.findall(verdict or "")
     position = int(numbers[-1]) if numbers else len(responses)
     return position if position < len(responses) and responses[position] else None

@@ -17,6 +17,7 @@ from podium.planners.baseline import (
     BaselineContext,
     BaselineSpec,
     Layers,
+    plan_once,
     read_layers,
     read_members,
     read_worker,
@@ -25,7 +26,6 @@ from podium.planners.baseline import (
     worker_before_count,
     workers_in,
 )
-from podium.planners.plans import plan_once
 from podium.planners.rounds import worker_step
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
@@ -68,13 +68,9 @@ class MixtureOfAgents(Planner):
         return plan_once(request, Workflow(tuple(steps)))
 
 
-def _open_mixture(argument: str, context: BaselineContext) -> MixtureOfAgents:
-    return MixtureOfAgents(read_layers(argument, context, argument.count(">") + 1))
-
-
 MIXTURE = BaselineSpec(
     "mixture-of-agents:A+B>C",
-    _open_mixture,
+    lambda argument, context: MixtureOfAgents(read_layers(argument, context, argument.count(">") + 1)),
     needs=workers_in,
     team_only=True,
     on_recordings=False,

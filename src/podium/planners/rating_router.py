@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from podium.errors import ConfigError
 from podium.planner import Planner, PlanRequest
-from podium.planners.baseline import BaselineContext, BaselineSpec
+from podium.planners.baseline import BaselineSpec
 from podium.planners.voting import Single
 from podium.trace import Plan
 from podium.types import Profile
@@ -62,10 +62,9 @@ def parse_accuracy_per_usd(text: str, name: str, example: str) -> float:
     return per_usd
 
 
-def _open(argument: str, context: BaselineContext) -> RatingRouter:
-    return RatingRouter(parse_accuracy_per_usd(argument, context.name, "by-ratings:0"))
-
-
 BASELINE = BaselineSpec(
-    "by-ratings:PER_USD", _open, team_only=True, examples=lambda workers: ["by-ratings:10"]
+    "by-ratings:PER_USD",
+    lambda argument, context: RatingRouter(parse_accuracy_per_usd(argument, context.name, "by-ratings:0")),
+    team_only=True,
+    examples=lambda workers: ["by-ratings:10"],
 )

@@ -9,8 +9,13 @@ from dataclasses import dataclass
 
 from podium.errors import ConfigError
 from podium.planner import Planner, PlanRequest
-from podium.planners.baseline import BaselineContext, BaselineSpec, read_worker_count, worker_before_count
-from podium.planners.plans import plan_once, worker_number
+from podium.planners.baseline import (
+    BaselineSpec,
+    plan_once,
+    read_worker_count,
+    worker_before_count,
+    worker_number,
+)
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workflow import Access, Step, Workflow
@@ -44,13 +49,11 @@ class SelfReflection(Planner):
         )
 
 
-def _open(argument: str, context: BaselineContext) -> SelfReflection:
-    return SelfReflection(*read_worker_count(argument, context, "; the paper's has 5 turns."))
-
-
 BASELINE = BaselineSpec(
     "self-reflection:WORKER:TURNS",
-    _open,
+    lambda argument, context: SelfReflection(
+        *read_worker_count(argument, context, "; the paper's has 5 turns.")
+    ),
     needs=worker_before_count,
     team_only=True,
     on_recordings=False,

@@ -17,7 +17,7 @@ from random import Random
 from typing import Any
 
 from podium.planner import EarlierRound, PlanRequest
-from podium.planners.plans import voting_step, worker_number
+from podium.planners.baseline import voting_step, worker_number
 from podium.trace import Plan
 from podium.types import SEED_PREFIX_CHARS
 from podium.workflow import Acceptance, Access, Step, Workflow, render

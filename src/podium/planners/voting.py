@@ -24,14 +24,16 @@ from podium.planner import Planner, PlanRequest
 from podium.planners.baseline import (
     BaselineContext,
     BaselineSpec,
+    plan_once,
     read_members,
     read_worker,
     read_worker_count,
     read_workers,
+    voting_step,
+    worker_number,
     workers_and_vote,
     workers_in,
 )
-from podium.planners.plans import plan_once, voting_step, worker_number
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workers.vote import VOTE
@@ -119,18 +121,6 @@ class SelfConsistency(Planner):
         return await Committee((self.worker,) * self.samples).plan(request)
 
 
-def _open_single(worker: str, context: BaselineContext) -> Single:
-    return Single(read_worker(worker, context))
-
-
-def _open_self_consistency(argument: str, context: BaselineContext) -> SelfConsistency:
-    return SelfConsistency(*read_worker_count(argument, context, ", with a number of samples."))
-
-
-def _open_committee(argument: str, context: BaselineContext) -> Committee:
-    return Committee(read_workers(argument, context))
-
-
 def _needs_of_samples(argument: str) -> tuple[str, ...]:
     worker, _, samples = argument.rpartition(":")
     return (worker,) if samples == "1" else (worker, VOTE)
@@ -138,19 +128,21 @@ def _needs_of_samples(argument: str) -> tuple[str, ...]:
 
 SINGLE = BaselineSpec(
     "single:WORKER",
-    _open_single,
+    lambda worker, context: Single(read_worker(worker, context)),
     needs=lambda worker: (worker,),
     examples=lambda workers: [f"single:{workers[0]}"],
 )
 SELF_CONSISTENCY = BaselineSpec(
     "self-consistency:WORKER:SAMPLES",
-    _open_self_consistency,
+    lambda argument, context: SelfConsistency(
+        *read_worker_count(argument, context, ", with a number of samples.")
+    ),
     needs=_needs_of_samples,
     examples=lambda workers: [f"self-consistency:{workers[0]}:3"],
 )
 COMMITTEE = BaselineSpec(
     "committee:A+B",
-    _open_committee,
+    lambda argument, context: Committee(read_workers(argument, context)),
     needs=lambda argument: (workers_in if len(read_members(argument)) == 1 else workers_and_vote)(argument),
     team_only=True,
     examples=lambda workers: [f"committee:2x{'+'.join(workers)}"],

@@ -13,7 +13,7 @@ _ONE = threading.RLock()
 
 
 def parse_program(source: str) -> ast.Module:
-    """The statements of a program. Raises `SyntaxError` or `ValueError` or `RecursionError` or `MemoryError` if Python
+    """The statements of a program. Raises `SyntaxError`, `ValueError`, `RecursionError` or `MemoryError` if Python
     cannot parse it."""
     with _ONE:
         return ast.parse(source)

@@ -89,8 +89,7 @@ _CLONE, _CLONE3, _SOCKET, _IOCTL = (56, 220), (435, 435), (41, 198), (16, 29)
 _NEW_NAMESPACES = 0x7E020000
 """All flags CLONE_NEW* that `clone` takes."""
 _FAMILIES = (1, 2, 10)
-"""AF_UNIX, and IP, for which a sandbox has no network. Other families are refused: AF_VSOCK, for example, ignores
-namespaces."""
+"""AF_UNIX, and IP, for which a sandbox has no network. Others, such as AF_VSOCK, may ignore namespaces."""
 _TERMINAL_INPUT = (0x5412, 0x541C)
 """TIOCSTI and TIOCLINUX, which type characters into a terminal as if its user had."""
 
@@ -103,8 +102,7 @@ Instruction = tuple[int, int, int, int]
 
 
 def build_filter(machine: str | None = None) -> bytes | None:
-    """The filter for a machine, named as by `platform.machine`; by default, for this one. None where Podium has no
-    filter."""
+    """The filter for a machine, named as by `platform.machine`; default: this one. None where Podium has no filter."""
     kind = _ARCHITECTURES.get(machine or platform.machine())
     if kind is None:
         return None

@@ -47,8 +47,7 @@ class AsyncTraceStore:
         spill = data_folder() if self._database.path is None else self._database.path.resolve().parent
         self._queue = WriteQueue(self._repository.write, self._database.display_name, spill=spill, **bounds)
         self.written_elsewhere: Callable[[], Awaitable[object]] | None = None
-        """Waits until other processes have written the traces that they have made so far. None if there are no
-        others."""
+        """Waits until other processes, if there are any, have written the traces that they have made so far."""
 
     @property
     def waiting(self) -> int:

@@ -73,8 +73,7 @@ class TracePage:
     traces: tuple[TraceSummary, ...]
     """The traces of the page, the newest first."""
     next: str | None
-    """Where the next page begins. None if this is the last page. Other pages too may have fewer traces than were asked
-    for, or none."""
+    """Where the next page begins. None if this is the last page, but other pages too may have few traces or none."""
     total: int | None
     """The number of traces on all pages. None if this is not the first page, or if there are too many to count."""
     damaged: int = 0

@@ -6,7 +6,10 @@ of `WORKED` for each worker, and rows of `COSTS`. `serialization` makes the rows
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import BigInteger, Column, Double, Index, Integer, MetaData, Table, Text, text
+from sqlalchemy.types import TypeEngine
 
 from podium.store.database import Tables
 
@@ -18,6 +21,10 @@ _ID = Text().with_variant(Text(collation="C"), "postgresql")
 def _table(name: str, *columns: Column | Index) -> Table:  # type: ignore[type-arg]
     """A table that SQLite keeps in the order of its key, so that the newest traces are close together."""
     return Table(name, _METADATA, *columns, sqlite_with_rowid=False)
+
+
+def _columns(kind: type[TypeEngine[Any]], names: str, *, key: bool = False) -> list[Column[Any]]:
+    return [Column(name, kind, primary_key=key) for name in names.split()]
 
 
 def _started(*, key: bool = True) -> Column[float]:
@@ -35,16 +42,10 @@ TRACES = _table(
     "traces",
     _started(),
     Column("id", _ID, primary_key=True),
-    Column("planner", Text),
-    Column("status", Text),
-    Column("question", Text),
+    *_columns(Text, "planner status question"),
     Column("calls", BigInteger),
-    Column("cost_usd", Double),
-    Column("seconds", Double),
-    Column("owner", Text),
-    Column("workers", Text),
-    Column("searched", Text),
-    Column("outcome", Text),
+    *_columns(Double, "cost_usd seconds"),
+    *_columns(Text, "owner workers searched outcome"),
     Index("podium_traces_of", "owner", "started", "id", info={"dialect": "postgresql"}),
     # This index has what filters read, so SQLite need not look up each trace. PostgreSQL bounds an index's width.
     Index(
@@ -65,43 +66,29 @@ TRACES = _table(
 WORKED = _table(
     "podium_worked", Column("worker", Text, primary_key=True), _started(), Column("id", _ID, primary_key=True)
 )
-
-
-def _sums() -> list[Column[int] | Column[float]]:
-    """The fields of `Cost` without the worker."""
-    return [
-        *(Column(name, BigInteger) for name in ("calls", "unpriced", "tokens")),
-        *(Column(name, Double) for name in ("usd", "unpaid_usd", "saved_usd")),
-    ]
-
-
 COSTS = _table(
     "podium_costs",
     _started(),
     Column("id", _ID, primary_key=True),
     Column("worker", Text, primary_key=True),
-    Column("day", Text),
-    Column("owner", Text),
-    Column("planner", Text),
-    *_sums(),
+    *_columns(Text, "day owner planner"),
+    *_columns(BigInteger, "calls unpriced tokens"),
+    *_columns(Double, "usd unpaid_usd saved_usd"),
 )
 """The costs of each worker of a trace, and of its plans."""
 SPENT = _table(
     "podium_spent",
-    *(Column(name, Text, primary_key=True) for name in ("day", "owner", "planner", "worker")),
-    Column("questions", BigInteger),
-    *_sums(),
+    *_columns(Text, "day owner planner worker", key=True),
+    *_columns(BigInteger, "questions calls unpriced tokens"),
+    *_columns(Double, "usd unpaid_usd saved_usd"),
 )
 """The sums of `COSTS`. In both, the owner "" stands for no key."""
 BACKGROUND = _table(
     "podium_background",
     Column("id", Text, primary_key=True),
-    Column("owner", Text),
-    Column("document", Text),
-    Column("holder", Text),
+    *_columns(Text, "owner document holder"),
     Column("heartbeat", Double),
-    Column("begun", Integer),
-    Column("cancelled", Integer),
+    *_columns(Integer, "begun cancelled"),
 )
 WAY_OUT = "give another with --store"
 STORE = Tables("trace store", mark=0x506F4469, version=1, metadata=_METADATA, way_out=WAY_OUT)  # "PoDi"

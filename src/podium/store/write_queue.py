@@ -63,11 +63,9 @@ class WriteQueue:
         self._waiting: deque[TraceRow] = deque()
         self._characters = 0
         self._put = self._done = 0
-        self._flushing = False
-        """Whether a `flush` waits that has not learned of a failure yet."""
-        self._flushes: deque[tuple[int, Future[None]]] = deque()
+        self._flushes: deque[tuple[int, Future[None], bool]] = deque()
+        """For each flush, the number of rows that it waits for, its future, and whether it ends with a failure."""
         self._error: StoreError | None = None
-        self._failures = 0
         self._failed_at = 0.0
         """When writing last failed, on the monotonic clock."""
         self._refused: StoreError | None = None
@@ -109,15 +107,16 @@ class WriteQueue:
             if len(self._waiting) in (1, _BATCH):
                 self._changed.notify()
 
-    def next_flush(self) -> Future[None]:
-        """A future that is done when all rows that were put before are written or spilled."""
+    def next_flush(self, *, fails: bool = False) -> Future[None]:
+        """A future that is done when all rows that were put before are written or spilled. If it `fails`, it has the
+        error of the first try to write that fails meanwhile."""
         flushed: Future[None] = Future()
         with self._changed:
             if self._done == self._put:
                 flushed.set_result(None)
             else:
-                self._flushes.append((self._put, flushed))
-                self._changed.notify()
+                self._flushes.append((self._put, flushed, fails))
+                self._changed.notify_all()
         return flushed
 
     def flush(self) -> None:
@@ -126,16 +125,12 @@ class WriteQueue:
         with self._changed:
             if self._close_by is not None:
                 raise RuntimeError(f"the trace store {self._store} is closed")
-            last, failures = self._put, self._failures
-            self._flushing = self._done < last
-            self._changed.notify_all()
-            self._changed.wait_for(lambda: self._done >= last or self._failures > failures)
+        self.next_flush(fails=True).result()
+        with self._changed:
             refused, self._refused = self._refused, None
             if refused is not None:
                 # The caller learns of it now, so `close` does not raise for these files too.
                 self._spilled = [path for path in self._spilled if not path.name.startswith("refused")]
-        if self._done < last and self._error is not None:
-            raise self._error
         if refused is not None:
             raise refused
 
@@ -190,7 +185,7 @@ class WriteQueue:
         """Wait this long, or until `flush` or `close` is called, or until the patience of `close` ends."""
         with self._changed:
             if self._close_by is None:
-                self._changed.wait_for(lambda: self._flushing or self._close_by is not None, seconds)
+                self._changed.wait_for(lambda: self._is_urgent or self._close_by is not None, seconds)
                 return
         time.sleep(max(0.0, min(seconds, self._close_by - time.monotonic())))
 
@@ -199,12 +194,7 @@ class WriteQueue:
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._close_by is not None)
             self._changed.wait_for(
-                lambda: (
-                    self._flushes
-                    or self._flushing
-                    or self._close_by is not None
-                    or len(self._waiting) >= _BATCH
-                ),
+                lambda: self._flushes or self._close_by is not None or len(self._waiting) >= _BATCH,
                 _GATHER_S,
             )
             batch: list[TraceRow] = []
@@ -215,6 +205,11 @@ class WriteQueue:
                     break
                 batch.append(row)
             return batch
+
+    @property
+    def _is_urgent(self) -> bool:
+        """Whether a flush waits that ends with a failure."""
+        return any(fails for *_, fails in self._flushes)
 
     @property
     def _is_over(self) -> bool:
@@ -252,11 +247,9 @@ class WriteQueue:
             for _ in rows:
                 self._characters -= len(self._waiting.popleft().document)
             self._done += len(rows)
-            self._flushing = self._flushing and self._done < self._put
             ready = []
             while self._flushes and self._flushes[0][0] <= self._done:
                 ready.append(self._flushes.popleft()[1])
-            self._changed.notify_all()
         for flushed in ready:
             if flushed.set_running_or_notify_cancel():
                 flushed.set_result(None)
@@ -269,9 +262,10 @@ class WriteQueue:
         with self._changed:
             self._error = error
             self._failed_at = time.monotonic()
-            self._failures += error is not None
-            self._flushing = self._flushing and error is None
-            self._changed.notify_all()
+            failed = [flushed for _, flushed, fails in self._flushes if fails and error is not None]
+            self._flushes = deque(flush for flush in self._flushes if flush[1] not in failed)
+        for flushed in failed:
+            flushed.set_exception(error)
 
     def _spill_rows(self, rows: Sequence[TraceRow], mark: str | None = None) -> bool:
         """Write all rows or none to a spill file. Returns False if that failed."""

@@ -17,7 +17,7 @@ from podium.errors import ConfigError, UsageError
 from podium.executor import ExecutionSettings
 from podium.planner import Planner
 from podium.planners import VOTE, find_baseline, open_baseline
-from podium.planners.plans import refuse_without_vote
+from podium.planners.baseline import refuse_without_vote
 from podium.planners.rating_router import RatingRouter
 from podium.team.runner import Runner
 from podium.team.settings import TeamSettings

@@ -51,14 +51,11 @@ class Reply:
     text: str
     usage: Usage
     latency_s: float | None = None
-    """Seconds that a cached or recorded answer once took, or 0 for a tool. None if the executor measures the
-    seconds."""
+    """Seconds that a cached or recorded answer once took, or 0 for a tool. None if the executor measures them."""
     recorded: str | None = None
-    """The reference to a recorded response, as recording#question/worker/sample. None if the reply is not from a
-    recording."""
+    """The reference to a recorded response, as recording#question/worker/sample. None if it is not recorded."""
     finish: str | None = None
-    """Why the reply ended, in the words of `read_finish` of the chat workers. "length" means that max_tokens cut it
-    off."""
+    """Why the reply ended, in the words of `read_finish` of the chat workers. "length": max_tokens cut it off."""
     model: str | None = None
     """The model that answered, according to the provider."""
     fingerprint: str | None = None
@@ -74,8 +71,7 @@ class Reply:
     cost_usd: float | None = None
     """Dollars of the call. If it is None, they are computed from usage and price."""
     cached: bool = False
-    """Whether the reply comes from the response cache, or from an identical call in flight, and so costs nothing
-    now."""
+    """Whether the reply comes from the response cache, or an identical call in flight, and so costs nothing now."""
     tool_calls: tuple[ToolCall, ...] = ()
     """Calls of the caller's tools that the worker requests. Then the text may be empty."""
     reasoning: str = ""
@@ -166,14 +162,12 @@ class Span(FrozenModel):
 
     @property
     def claimed_s(self) -> float | None:
-        """Seconds that the reply claims, as a tool's, cached or recorded reply does. They count in place of measured
-        seconds."""
+        """Seconds that a tool's, cached or recorded reply claims. They count in place of measured seconds."""
         return None if self.reply is None else self.reply.latency_s
 
     @property
     def seconds(self) -> float:
-        """How long the step took: the seconds that its reply claims, else the measured seconds with waiting and
-        retries."""
+        """Seconds of the step: those that its reply claims, else the measured ones with waiting and retries."""
         return self.claimed_s if self.claimed_s is not None else self.ended_s - self.started_s
 
     @property
@@ -213,8 +207,7 @@ class RoundTrace(FrozenModel):
 
     @property
     def workflow(self) -> Workflow | None:
-        """The workflow that was run. None if the plan was an acceptance, or an error and no worker took the
-        question."""
+        """The workflow that was run. None after an acceptance, or an error if no worker took the question."""
         decision = self.plan.decision
         return decision if isinstance(decision, Workflow) else self.fallback
 
@@ -289,8 +282,7 @@ class Trace(FrozenModel):
     budget: Budget = Budget()
     max_steps: int = 5
     layout: MessageLayout | Literal["plain"] = "packed"
-    """How a step's input was written into messages: in fenced blocks, as exchanges of a chat, or exactly as the caller
-    wrote it."""
+    """How a step's input was written into messages: in fenced blocks, as a chat, or exactly as the caller wrote it."""
     early_stop: bool = False
     """Whether votes stopped early, once their result was certain."""
     rounds: tuple[RoundTrace, ...] = ()

@@ -28,37 +28,31 @@ class Plan:
     """What a planner decided."""
 
     text: str
-    """The planner's text, word for word. If the policy numbers workers in another order than the pool, it is only the
-    plan, rewritten with the pool's numbers."""
+    """The planner's text. If the policy numbers workers in another order, only the plan, with the pool's numbers."""
     decision: Workflow | Acceptance | PlanError
     spent: Spent = Spent()
     """What planning took, including `rejected` plans. The runner takes it from the request's ledger. A planner that
     counted nothing in the ledger sets it, and the runner then counts it there."""
     messages: tuple[Message, ...] = ()
-    """The messages that the planner's model got for the first try, with the model's numbers of the workers. They are
-    empty for a planner that calls no model."""
+    """The messages of the planner's model for the first try, with the model's numbers of the workers."""
     reasoning: str = ""
     """The visible reasoning of the planner's model, if it is returned apart from the text."""
     dropped: tuple[str, ...] = ()
     """Keys that were left out of the request to the planner's model, since its endpoint refuses them."""
     rejected: tuple[Plan, ...] = ()
-    """Earlier plans for the same round that are not run, since their text was no plan or they call a quarantined
-    worker. The decision of each is an error that says why."""
+    """Earlier plans for the same round that are not run. The decision of each is an error that says why."""
     seconds: float = 0.0
     """Seconds that planning took. If it is 0, the runner measures them."""
     attempts: tuple[Attempt, ...] = ()
-    """The tries of the calls of the planner's model, those for `rejected` plans too. The runner takes them from the log
-    of the request."""
+    """The tries of the calls of the planner's model, from the log of the request, those for `rejected` too."""
     edited: bool = False
     """Whether a user changed the decision afterwards, so that it differs from `text`."""
     reason: str | None = None
     """One sentence: why the decision differs from the text. None if it does not."""
     accepted_step: tuple[int, int] | None = None
-    """The (round, step), both from 0, whose response an acceptance takes as the answer. If it is None, the latest
-    response is taken."""
+    """The (round, step), both from 0, whose response an acceptance takes as the answer. If None, the latest."""
     max_tokens: tuple[int | None, ...] = ()
-    """The most output tokens of each step, besides the limits of its worker. None sets no further limit. Steps beyond
-    the end of the tuple have no further limit either."""
+    """The most output tokens of each step, besides its worker's limit. None and the tuple's end set no further one."""
     visible_responses: tuple[tuple[int, int], ...] = ()
     """The (round, step) of each response of earlier rounds that steps with "previous" or "all" see, in this order.
     Steps that failed are left out. If it is empty, such steps see only the latest response."""

@@ -1,7 +1,7 @@
 """The workflow language: a plan as data. This package parses, checks and renders plans, and describes their graphs."""
 
 from podium.workflow.check import AccessRule, check
-from podium.workflow.graph import Topology, edges, needed_steps, topology, width
+from podium.workflow.graph import Topology, edges, needed_steps, topology
 from podium.workflow.model import Acceptance, Access, PlanError, PlanForm, Step, Workflow, render
 from podium.workflow.parse import parse
 from podium.workflow.partial import StepReader
@@ -28,5 +28,4 @@ __all__ = [
     "text_before_lists",
     "thought_in",
     "topology",
-    "width",
 ]

@@ -6,6 +6,7 @@ runs no other step, unless `run_all` is set.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Literal
 
 from podium.workflow.model import Workflow
@@ -21,24 +22,6 @@ def needed_steps(workflow: Workflow) -> tuple[int, ...]:
     return tuple(sorted({last, *_needs(workflow)[last]}))
 
 
-def width(workflow: Workflow) -> int:
-    """The largest number of steps that can run at once, since none of them waits for another."""
-    needs, steps = _needs(workflow), needed_steps(workflow)
-    # By Dilworth's theorem the width is the least number of chains that cover the graph: the number of steps, minus the
-    # size of a maximum matching of (earlier, later) pairs, each of which joins two chains.
-    followed_by: dict[int, int] = {}
-
-    def match(later: int, tried: set[int]) -> bool:
-        for earlier in needs[later] - tried:
-            tried.add(earlier)
-            if earlier not in followed_by or match(followed_by[earlier], tried):
-                followed_by[earlier] = later
-                return True
-        return False
-
-    return len(steps) - sum(match(later, set()) for later in steps)
-
-
 def topology(workflow: Workflow) -> Topology:
     """The name of the graph's shape, after edges that longer paths imply are removed. "single": one step. "chain": no
     two steps can run at once. "parallel+join": all steps but the last are independent, and the last joins them. "tree":
@@ -46,9 +29,9 @@ def topology(workflow: Workflow) -> Topology:
     steps = needed_steps(workflow)
     if len(steps) <= 1:
         return "single"
-    if width(workflow) == 1:
-        return "chain"
     needs = _needs(workflow)
+    if all(earlier in needs[later] for earlier, later in pairwise(steps)):
+        return "chain"
     if not any(needs[position] for position in steps[:-1]):
         return "parallel+join"
     direct = {

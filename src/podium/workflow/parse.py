@@ -21,7 +21,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from podium.workflow.check import MAX_TEXT, AccessRule, Violation, canonical, first_violation, number_range
+from podium.workflow.check import (
+    MAX_TEXT,
+    AccessRule,
+    Rules,
+    Violation,
+    canonical,
+    first_violation,
+    number_range,
+)
 from podium.workflow.fault import ParseFault, showable
 from podium.workflow.literal import Item
 from podium.workflow.model import Acceptance, Access, PlanError, PlanForm, Step, Workflow
@@ -61,19 +69,23 @@ def parse(
         size = len(text.encode(errors="surrogatepass"))
         if size > MAX_TEXT:
             return PlanError("text_too_long", f"Expected at most {MAX_TEXT} bytes of text, found {size}.")
-    rules = _Rules(workers, names, max_steps, later_round, access)
-    read = find_plan(text, cut=cut, form=form)
-    plan = read if isinstance(read, ParseFault) else _plan(read, rules)
+    rules = _Rules(workers, max_steps, later_round, access, names)
+    plan: Workflow | Acceptance | StepColumns | ParseFault
+    match find_plan(text, cut=cut, form=form):
+        case ParseFault() as plan:
+            pass
+        case Item() as found:
+            plan = read_columns(found, later_round=later_round)
+        case lists:
+            rules = replace(rules, names=())
+            plan = _columns_of_lists(lists, later_round=later_round)
+    plan = _workflow(plan, rules) if isinstance(plan, StepColumns) else plan
     return plan.error(text) if isinstance(plan, ParseFault) else plan
 
 
 @dataclass(frozen=True, slots=True)
-class _Rules:
-    workers: int
+class _Rules(Rules):
     names: Sequence[str]
-    max_steps: int
-    later_round: bool
-    access: AccessRule
 
     def worker(self, item: Item, step: int) -> int | ParseFault:
         """The number of the worker that `item` names or numbers."""
@@ -96,21 +108,12 @@ class _Rules:
         return alike[0] if len(alike) == 1 else None
 
 
-def _plan(read: dict[str, Item] | Item, rules: _Rules) -> Workflow | Acceptance | ParseFault:
-    if isinstance(read, Item):
-        columns = read_columns(read, later_round=rules.later_round)
-        return _workflow(columns, rules) if isinstance(columns, StepColumns) else columns
-    return _of_lists(read, rules)
-
-
-def _of_lists(lists: dict[str, Item], rules: _Rules) -> Workflow | Acceptance | ParseFault:
+def _columns_of_lists(lists: dict[str, Item], *, later_round: bool) -> StepColumns | Acceptance | ParseFault:
     ids, subtasks = _unwrapped(lists["model_id"]), _unwrapped(lists["subtasks"])
     entries = _unwrapped_entries(lists["access_list"], len(subtasks))
     if not len(ids) == len(subtasks) == len(entries):
         return _unequal_lists(lists, len(ids), len(subtasks), len(entries))
-    if not ids and rules.later_round:
-        return Acceptance()
-    return _workflow(StepColumns(ids, subtasks, entries), replace(rules, names=()))
+    return StepColumns(ids, subtasks, entries) if ids or not later_round else Acceptance()
 
 
 def _workflow(columns: StepColumns, rules: _Rules) -> Workflow | ParseFault:
@@ -121,13 +124,7 @@ def _workflow(columns: StepColumns, rules: _Rules) -> Workflow | ParseFault:
             return step
         steps.append(step)
     workflow = Workflow(tuple(steps))
-    violation = first_violation(
-        workflow,
-        workers=rules.workers,
-        max_steps=rules.max_steps,
-        later_round=rules.later_round,
-        access=rules.access,
-    )
+    violation = first_violation(workflow, rules)
     if violation:
         return ParseFault(violation.kind, violation.message, _fault_position(violation, columns))
     if any(step.access.all for step in steps):

@@ -56,8 +56,7 @@ _MISNAMED = {
 
 
 def text_before_lists(text: str) -> str:
-    """The planner's line of thought: the text before the lists that `find_plan` finds. It is empty if there are no
-    lists."""
+    """The planner's line of thought: the text before the lists that `find_plan` finds, or "" if there are no lists."""
     lists = find_plan(text)
     if not isinstance(lists, dict):
         return ""

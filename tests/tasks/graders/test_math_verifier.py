@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from podium.errors import GraderError
-from podium.tasks.graders.math_verifier import MathVerifier
+from podium.tasks.graders.math_graders import MathVerifier
 
 QUESTION = {"gold": "x+1", "answer": "1+x", "decimals": 6, "strict": True, "relations_as_sets": False}
 SLOW = QUESTION | {"gold": "x^2+7", "answer": "{" * 18 + "1" + "}" * 18}

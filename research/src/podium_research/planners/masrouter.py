@@ -16,9 +16,15 @@ from typing import TYPE_CHECKING
 
 from podium.errors import ConfigError
 from podium.planner import Planner, PlanRequest
-from podium.planners.baseline import BaselineContext, BaselineSpec
+from podium.planners.baseline import (
+    BaselineContext,
+    BaselineSpec,
+    plan_once,
+    refuse_without_vote,
+    voting_step,
+    worker_number,
+)
 from podium.planners.phrases import CHECK, COMPARE, FINISH, NEXT
-from podium.planners.plans import plan_once, refuse_without_vote, voting_step, worker_number
 from podium.planners.rating_router import parse_accuracy_per_usd
 from podium.planners.reflection import AGAIN
 from podium.planners.voting import Committee

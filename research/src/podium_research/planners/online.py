@@ -18,8 +18,7 @@ import numpy as np
 from podium.errors import ConfigError
 from podium.planner import Learner, PlanRequest
 from podium.planners.answers import Floats
-from podium.planners.baseline import BaselineContext, BaselineSpec
-from podium.planners.plans import plan_once
+from podium.planners.baseline import BaselineContext, BaselineSpec, plan_once
 from podium.planners.rating_router import parse_accuracy_per_usd
 from podium.planners.voting import Single
 from podium.trace import Plan, Trace

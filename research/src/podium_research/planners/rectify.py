@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 
 from podium.errors import ConfigError
 from podium.planner import EarlierRound, Planner, PlanRequest
-from podium.planners.baseline import BaselineContext, BaselineSpec, read_layers, workers_and_vote
-from podium.planners.plans import voting_step
+from podium.planners.baseline import BaselineContext, BaselineSpec, read_layers, voting_step, workers_and_vote
 from podium.planners.rounds import (
     RoundPlan,
     Rounds,

@@ -10,8 +10,14 @@ from dataclasses import dataclass, replace
 
 from podium.errors import ConfigError
 from podium.planner import Planner, PlanRequest
-from podium.planners.baseline import BaselineContext, BaselineSpec, read_layers, workers_and_vote
-from podium.planners.plans import plan_once, voting_step
+from podium.planners.baseline import (
+    BaselineContext,
+    BaselineSpec,
+    plan_once,
+    read_layers,
+    voting_step,
+    workers_and_vote,
+)
 from podium.planners.rounds import worker_step
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION

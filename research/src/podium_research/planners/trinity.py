@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from podium.errors import ConfigError
 from podium.planner import Planner, PlanRequest
-from podium.planners.baseline import BaselineContext, BaselineSpec
-from podium.planners.plans import worker_number
+from podium.planners.baseline import BaselineContext, BaselineSpec, worker_number
 from podium.planners.rounds import RoundPlan, Rounds, RoundStep, all_rounds, plan_rounds, worker_step
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION

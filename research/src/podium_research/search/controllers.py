@@ -14,7 +14,7 @@ from podium.errors import UsageError
 from podium.evals.evaluation import evaluate
 from podium.executor import ExecutionSettings
 from podium.planner import Planner, PlanRequest
-from podium.planners.plans import plan_once
+from podium.planners.baseline import plan_once
 from podium.tasks.task import Task
 from podium.team import Runner
 from podium.trace import Plan

@@ -15,8 +15,8 @@ from typing import Any, Literal
 from podium.config import suggestion
 from podium.errors import ConfigError
 from podium.planner import Planner, PlannerWrapper, PlanRequest
+from podium.planners.baseline import worker_number
 from podium.planners.constant_and_random import Constant, RandomPlans
-from podium.planners.plans import worker_number
 from podium.planners.voting import SelfConsistency
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION, SEED_PREFIX_CHARS, Profile

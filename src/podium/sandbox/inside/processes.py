@@ -97,8 +97,7 @@ def _use_pipes(inward: int, outward: int, standard: bool) -> None:
 
 
 def _enter_own_folder() -> None:
-    """Make a new folder for this process, and change into it. Remove what an earlier program left. Raises `OSError` if
-    it cannot be removed."""
+    """Enter a new folder, and remove what an earlier program left. Raises `OSError` if it cannot be removed."""
     temporary = os.environ["TMPDIR"]
     # The parent is process 1 only in a namespace, where shared memory too is that of the programs alone.
     folders = (temporary, _SHARED_MEMORY) if os.getppid() == 1 else (temporary,)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
@@ -26,12 +25,10 @@ from podium.sandbox.sandbox import ProgramExit, ProgramOutput, Sandbox
 from podium.sandbox.sandbox_pool import SandboxPool, open_pool
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.code_tests import (
-    AssertTests,
     CallTests,
     CodeTests,
     ProgramTests,
-    UnittestTests,
-    definitions,
+    SourceTests,
     import_statements,
     parse_tests,
 )
@@ -39,8 +36,7 @@ from podium.tasks.graders.extraction import extract
 from podium.tasks.task import Grade
 
 _SPARE, _WIDEST = 1000, 32
-"""Characters that a printed number may be longer than the expected one; and, besides these, how many times longer a
-returned value may be."""
+"""Characters by which a printed number may be longer than the wanted one; and times that a returned value may be."""
 _WALL_TIME_FACTOR = 3
 """Seconds of wall time for each second of processor time: programs may wait, and machines may be busy."""
 
@@ -115,25 +111,14 @@ class Submission:
     async def passes(self, tests: CodeTests, pool: SandboxPool, *, allow_weak: bool) -> bool:
         """Whether the program passes all tests. Raises `GraderError` if a sandbox did not start, or the tests cannot
         run here; `ConfigError` if there is no strong sandbox here, and a weak one is not allowed."""
-        match tests:
-            case ProgramTests() | CallTests():
-                imports = [_CONTEST]
-            case AssertTests() | UnittestTests():
-                imports = [import_statements(tests.setup), ""]
-        async with pool.acquire(imports, allow_weak=allow_weak) as sandboxes:
-            match tests:
-                case ProgramTests():
-                    return await self._passes_programs(sandboxes[0], tests)
-                case CallTests():
-                    return await self._passes_calls(sandboxes[0], tests)
-                case AssertTests():
-                    return await self._passes_asserts(
-                        sandboxes[0], sandboxes[1], tests, definitions(tests.setup)
-                    )
-                case UnittestTests():
-                    return await self._passes_asserts(
-                        sandboxes[0], sandboxes[1], tests, tests.setup, tests.methods
-                    )
+        if isinstance(tests, SourceTests):
+            imports = [import_statements(tests.setup), ""]
+            async with pool.acquire(imports, allow_weak=allow_weak) as (program_sandbox, test_sandbox):
+                return await self._passes_source(program_sandbox, test_sandbox, tests)
+        async with pool.acquire([_CONTEST], allow_weak=allow_weak) as (sandbox,):
+            if isinstance(tests, ProgramTests):
+                return await self._passes_programs(sandbox, tests)
+            return await self._passes_calls(sandbox, tests)
 
     async def _passes_programs(self, sandbox: Sandbox, tests: ProgramTests) -> bool:
         for stdin, wanted in zip(tests.inputs, tests.outputs, strict=True):
@@ -152,24 +137,19 @@ class Submission:
                 return False
         return True
 
-    async def _passes_asserts(
-        self,
-        program_sandbox: Sandbox,
-        test_sandbox: Sandbox,
-        tests: AssertTests | UnittestTests,
-        prelude: str,
-        methods: Sequence[str] = (),
+    async def _passes_source(
+        self, program_sandbox: Sandbox, test_sandbox: Sandbox, tests: SourceTests
     ) -> bool:
         """Whether the tests pass: they run in one sandbox and call the program's functions in another."""
         calls = 0
         try:
             async with asyncio.timeout(self.total.wall_s):
                 limits = self.limits._replace(total_cpu_s=self.total.cpu_s)
-                names = await self._load(program_sandbox, prelude, tests.names, limits)
-                request = {"setup": tests.setup, "tests": tests.tests, "names": names, "methods": methods}
-                reply = await test_sandbox.open(
-                    "asserts", request, self.total._replace(total_cpu_s=self.total.cpu_s)
-                )
+                names = await self._load(program_sandbox, tests.prelude, tests.names, limits)
+                request = tests.model_dump(include={"setup", "tests"})
+                request |= {"names": names, "methods": tests.methods}
+                total = self.total._replace(total_cpu_s=self.total.cpu_s)
+                reply = await test_sandbox.open("asserts", request, total)
                 while isinstance(reply, ProgramOutput) and reply.data.startswith(CALL):
                     calls += 1
                     answer = await program_sandbox.send(reply.data.removeprefix(CALL))
@@ -193,8 +173,7 @@ class Submission:
 
 
 def _passed(verdict: dict[str, Any], calls: int) -> bool:
-    """Whether the asserts passed, as their process reports. Raises `GraderError` if the tests themselves are at
-    fault."""
+    """Whether the asserts passed, as their process reports. Raises `GraderError` if the tests are at fault."""
     if verdict["error"] == "UnsendableValueError":
         raise GraderError(f"The tests cannot run in another process than the program: {verdict['text']}.")
     if not calls and verdict["error"] in ("ImportError", "ModuleNotFoundError"):
@@ -246,9 +225,9 @@ def _same(packed: Any, wanted: Any) -> bool:
 
 
 def _same_table(packed: Any, wanted: dict[str, Any]) -> bool:
-    if not isinstance(packed, dict) or packed.keys() != {"dict"} or not isinstance(packed["dict"], list):
+    pairs = packed.get("dict") if isinstance(packed, dict) and len(packed) == 1 else None
+    if not isinstance(pairs, list):
         return False
-    pairs = packed["dict"]
     if any(not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str) for pair in pairs):
         return False
     table = dict(pairs)

@@ -16,7 +16,7 @@ import symtable
 import sys
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
@@ -58,45 +58,26 @@ class CallTests(Settings):
         return self
 
 
-class AssertTests(Settings):
-    """Tests that are assert statements, as in HumanEval and MBPP."""
+class SourceTests(Settings):
+    """Tests that are source: assert statements, as in HumanEval and MBPP, or a class `TestCases` of `unittest`, as in
+    BigCodeBench. They run in another process than the program, so a suite may use plain values alone: no mock, file or
+    other thing that it would have to share with the program."""
 
-    form: Literal["asserts"]
+    form: Literal["asserts", "unittest"]
     setup: str = ""
-    """Runs before the tests. Its imports, functions, classes and constants stand before the program, too, and the
-    program cannot replace them for the tests."""
+    """Runs before the tests. A suite's stands before the program, too; of asserts, its imports, functions, classes and
+    constants do, and the program cannot replace them for the tests."""
     tests: str
 
     @model_validator(mode="after")
-    def _asking(self) -> AssertTests:
+    def _check_source(self) -> Self:
         _parse(self.setup, self.tests)
-        if not self.names:
-            raise ValueError("its tests use nothing of the program")
-        return self
-
-    @cached_property
-    def names(self) -> list[str]:
-        """The names that the tests use from the program."""
-        return used_names(self.setup, self.tests)
-
-
-class UnittestTests(Settings):
-    """Tests that are a class `TestCases` of `unittest`, as in BigCodeBench. They run in another process than the
-    program, so they may use plain values alone: no mock, file or other thing that they would have to share with it."""
-
-    form: Literal["unittest"]
-    setup: str = ""
-    """Runs before the program, in the same module, and before the tests."""
-    tests: str
-
-    @model_validator(mode="after")
-    def _testing(self) -> UnittestTests:
-        _parse(self.setup, self.tests)
-        if not self.methods:
+        suite = self.form == "unittest"
+        if suite and not self.methods:
             raise ValueError("its tests have no class TestCases with tests")
         if not self.names:
             raise ValueError("its tests use nothing of the program")
-        if shared := shared_definitions(self.setup, self.tests):
+        if suite and (shared := shared_definitions(self.setup, self.tests)):
             raise ValueError(
                 f"its tests cannot run in another process than the program, since they use {shared[0]}"
             )
@@ -104,16 +85,21 @@ class UnittestTests(Settings):
 
     @cached_property
     def methods(self) -> list[str]:
-        """The names of the test methods."""
-        return unittest_methods(self.tests)
+        """The names of the test methods of a suite."""
+        return unittest_methods(self.tests) if self.form == "unittest" else []
 
     @cached_property
     def names(self) -> list[str]:
         """The names that the tests use from the program."""
         return used_names(self.setup, self.tests)
 
+    @property
+    def prelude(self) -> str:
+        """What stands before the program, in the same module."""
+        return self.setup if self.form == "unittest" else definitions(self.setup)
 
-CodeTests = ProgramTests | CallTests | AssertTests | UnittestTests
+
+CodeTests = ProgramTests | CallTests | SourceTests
 _GOLD: TypeAdapter[CodeTests] = TypeAdapter(Annotated[CodeTests, Field(discriminator="form")])
 
 
@@ -152,8 +138,7 @@ def used_names(setup: str, tests: str) -> list[str]:
     """The names that tests use and do not define: the program has to. A built-in name counts only if the tests use no
     other name of the program, as MBPP does with `sum`."""
     top = symtable.symtable(f"{setup}\n{tests}", "tests.py", "exec")
-    used = {name for table in _tables(top) for name in _globals(table)}
-    free = used - {
+    free = _used_globals(top) - {
         symbol.get_name() for symbol in top.get_symbols() if symbol.is_assigned() or symbol.is_imported()
     }
     built_in = vars(builtins)
@@ -227,14 +212,8 @@ def _source(statements: list[ast.stmt]) -> str:
     return "\n".join(map(ast.unparse, statements))
 
 
-def _tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
-    yield table
-    for child in table.get_children():
-        yield from _tables(child)
-
-
-def _globals(table: symtable.SymbolTable) -> Iterator[str]:
+def _used_globals(table: symtable.SymbolTable) -> set[str]:
     top = table.get_type() == "module"
-    for symbol in table.get_symbols():
-        if symbol.is_referenced() and (top or symbol.is_global()):
-            yield symbol.get_name()
+    symbols = [symbol for symbol in table.get_symbols() if symbol.is_referenced()]
+    used = {symbol.get_name() for symbol in symbols if top or symbol.is_global()}
+    return used.union(*map(_used_globals, table.get_children()))

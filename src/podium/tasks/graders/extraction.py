@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 from podium.reading.answer import ANSWER_LINE, final_answer, find_tagged, last_line, tagged_answer
@@ -94,39 +95,13 @@ _UNFRAMED = re.compile(r"\d+|[A-Za-z]")
 _PERCENT = re.compile(r"[\s$})\]\\]*(?:%|percent|pct\b)", re.IGNORECASE)
 _JOINT = re.compile(r"\b(?:and|or)\b|[,;]")
 _NEAR, _FAR = 10, 70
-"""Boxes closer than the first number of characters are one answer; so are boxes of one sentence with a joint between
-them that are closer than the second."""
+"""Characters between boxes that are one answer; and between boxes of one sentence with a joint between them."""
 _SENTENCE_BREAK = re.compile(r"[.!?]\s")
 
 
 def extract(response: str, place: AnswerPlace) -> str | None:
-    """Find the answer at a place, without outer space. Returns None if it is empty or missing. Thoughts do not
-    count."""
-    response = without_thoughts(response)
-    answer: str | None
-    match place:
-        case "final":
-            answer = final_answer(response)
-        case "stated":
-            answer = stated_answer(response)
-        case "formula":
-            answer = stated_formula(response)
-        case "tag":
-            answer = tagged_answer(response)
-        case "boxed":
-            answer = in_last_box(response)
-        case "field":
-            answer = json_answer_field(response)
-        case "hashes":
-            answer = after_hashes(response)
-        case "line":
-            answer = last_line(response)
-        case "code":
-            answer = last_program(response) or response
-        case "whole":
-            answer = response
-    answer = (answer or "").strip()
-    return answer or None
+    """Find the answer at a place, without outer space and thoughts. None if it is empty or missing."""
+    return (_FINDERS[place](without_thoughts(response)) or "").strip() or None
 
 
 def after_hashes(response: str) -> str | None:
@@ -138,9 +113,9 @@ def after_hashes(response: str) -> str | None:
 def stated_answer(text: str) -> str | None:
     """The stated answer as it is written, without the frame of boxes, or None if there is none."""
     response = text.strip()
-    answers = [found for look in (last_boxes, _tag, _member, _final) if (found := look(response))]
-    if answers:
-        return max(answers)[1]
+    found = (last_boxes(response), _tag(response), _member(response), _behind(_FINAL, response))
+    if any(found):
+        return max(filter(None, found))[1]
     answer = _behind(_ANSWER, response)
     return answer[1] if answer else _last_line(response)
 
@@ -163,8 +138,7 @@ def stated_formula(text: str) -> str | None:
 
 def json_answer_field(text: str) -> str | None:
     """The value of the last `"answer": ...` of a JSON object, even if the object is incomplete."""
-    member = _member(text)
-    return member[1] if member else None
+    return (_member(text) or (0, None))[1]
 
 
 def _tag(text: str) -> tuple[int, str] | None:
@@ -211,10 +185,6 @@ def _unescaped(quoted: str) -> str:
         return str(json.loads(f'"{quoted}"', strict=False)).translate(_SPOILT)
     except ValueError:  # LaTeX whose backslashes are not doubled
         return quoted.replace('\\"', '"').replace("\\\\", "\\")
-
-
-def _final(text: str) -> tuple[int, str] | None:
-    return _behind(_FINAL, text)
 
 
 def _behind(mark: re.Pattern[str], text: str) -> tuple[int, str] | None:
@@ -322,3 +292,17 @@ def _framed(text: str, start: int, stop: int) -> tuple[int, str] | None:
         if depth == 0:
             return end + 1, text[start + 1 : end]
     return (stop, text[start + 1 : stop].partition("\n")[0]) if stop == len(text) else None
+
+
+_FINDERS: Mapping[AnswerPlace, Callable[[str], str | None]] = {
+    "final": final_answer,
+    "stated": stated_answer,
+    "formula": stated_formula,
+    "tag": tagged_answer,
+    "boxed": in_last_box,
+    "field": json_answer_field,
+    "hashes": after_hashes,
+    "line": last_line,
+    "code": lambda response: last_program(response) or response,
+    "whole": lambda response: response,
+}

@@ -179,8 +179,8 @@ def _is_number(value: Any) -> bool:
 
 
 def check_schema(schema: Mapping[str, Any]) -> None:
-    """Refuse a schema that is invalid, or whose time cannot be bounded. Raises `ValueError` if why, in half a sentence;
-    `ConfigError` if the package jsonschema is not installed."""
+    """Refuse a schema that is invalid, or whose time cannot be bounded. Raises `ValueError`, which says why in half a
+    sentence; `ConfigError` if the package jsonschema is not installed."""
     validator = _validator(schema)
     from jsonschema.exceptions import SchemaError  # noqa: PLC0415
 

@@ -6,7 +6,7 @@ its value: `½`, `\dfrac12` and `\frac{1}{2}` become one, as do `1 000` and `1{,
 
 Values joined by a comma, "and" or "or" are one list, so a response that names several values has not named one of them.
 Words separate values: of "3 boxes of 4, so 12 apples" 12 is left. A statement without mathematics is compared as words.
-This module stands between `extraction`, which finds the statement, and `math_verifier`, which compares. It evaluates
+This module stands between `extraction`, which finds the statement, and `math_graders`, which compares. It evaluates
 nothing.
 """
 

@@ -2,7 +2,7 @@
 
 It prints "ready". Then it reads lines, each a JSON object with a gold answer, an answer and settings, and replies to
 each whether the two are equal. Math-Verify does the work (huggingface/Math-Verify, Apache-2.0), with SymPy below it.
-Neither bounds its time or memory, so this process does. `math_verifier` starts it, and replaces it when it dies.
+Neither bounds its time or memory, so this process does. `math_graders` starts it, and replaces it when it dies.
 
 After `seconds` of CPU time an exception ends a comparison. If C code delays the exception, the kernel kills the process
 two seconds later. Memory beyond `_MEMORY` is refused.
