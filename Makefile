@@ -116,7 +116,6 @@ test-all: test test-lab test-research
 nightly: setup-dev
 	PODIUM_NIGHTLY=1 $(BIN)/pytest -n 0 --timeout 1800 --durations 10 research/tests/reasoning_gym/test_reasoning_gym.py
 	PODIUM_NIGHTLY=1 $(BIN)/pytest -n 0 --timeout 1800 tests/server/test_openapi.py
-	PODIUM_NIGHTLY=1 $(BIN)/pytest -n 0 --timeout 1800 tests/test_container.py
 	PODIUM_NIGHTLY=1 $(BIN)/pytest -n 2 --timeout 1800 -m 'hypothesis or nightly' --ignore tests/security/test_fuzzing.py tests testing/tests
 	PODIUM_NIGHTLY=1 $(BIN)/pytest -n 0 --timeout 7200 --durations 10 tests/security/test_fuzzing.py
 	runs/litellm.sh

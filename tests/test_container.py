@@ -50,7 +50,7 @@ def steps(instruction: str) -> list[str]:
     return re.findall(rf"^{instruction} (.+)$", text, re.MULTILINE)
 
 
-@pytest.mark.skipif("PODIUM_NIGHTLY" not in os.environ, reason="downloads packages: make nightly")
+@pytest.mark.nightly
 @pytest.mark.skipif("postgresql" not in DATABASES, reason="no PostgreSQL on this machine")
 def test_dockerfile_steps_produce_a_server_that_answers(tmp_path: Path, postgres_url: str) -> None:
     prefix, source = tmp_path / "opt", tmp_path / "source"
