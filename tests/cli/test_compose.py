@@ -1,4 +1,4 @@
-"""`podium study --preset compose` over an endpoint of forty priced models: few know something, some are broken."""
+"""`podium study --preset compose` over an endpoint of twenty priced models: few know something, some are broken."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ KINDS = {
     "square": ("Compute the square area of a field with side {} metres.", lambda n: n * n),
     "days": ("Which calendar date comes {} days later in the year?", lambda n: 365 - n),
 }
-NAMES = [f"maker/m{i:02}" for i in range(40)]
+NAMES = [f"maker/m{i:02}" for i in range(20)]
 PRICES = {name: (0.1 * (i + 1), 0.4 * (i + 1)) for i, name in enumerate(NAMES)}
-BROKEN = {"maker/m01", "maker/m05", "maker/m20"}
+BROKEN = {"maker/m01", "maker/m05", "maker/m16"}
 TESTS = 12
 """Three of each kind."""
 
@@ -35,7 +35,7 @@ TESTS = 12
 def known(number: int) -> set[str]:
     """What a model knows: of the cheap ones every third nothing and the others one kind, of the dear ones all."""
     names = list(KINDS)
-    return set(names) if number >= 35 else set() if number % 3 == 0 else {names[number % 4]}
+    return set(names) if number >= 17 else set() if number % 3 == 0 else {names[number % 4]}
 
 
 def model(number: int) -> Callable[[list[dict[str, Any]], dict[str, Any]], str]:
@@ -126,11 +126,11 @@ def test_compose_stops_at_its_budget_and_resumes_with_a_larger_budget(
     podium: Podium, endpoint: FaultServer
 ) -> None:
     compose = compose_of(endpoint)
-    small = podium(*compose, "0.025")
+    small = podium(*compose, "0.01")
     assert small.status == 0, small.err
-    assert 0 < paid(endpoint) <= 0.025
+    assert 0 < paid(endpoint) <= 0.01
     assert "The budget ended before all candidates were tested" in small.out
-    assert set(load_pool(Path("chosen/team.toml")).names) <= set(NAMES[:20])
+    assert set(load_pool(Path("chosen/team.toml")).names) <= set(NAMES[:10])
     assert podium(*compose, "2", "--workers", "1").status == 0
     assert asked(endpoint).most_common(1)[0][1] == TESTS
     assert load_pool(Path("chosen/team.toml")).names == ("maker/m02",)
@@ -144,21 +144,21 @@ def test_a_pool_file_keeps_its_settings_and_its_tools(podium: Podium, endpoint: 
     Path("many").mkdir()
     Path("many/candidates.toml").write_text(
         '[conductor]\nworker = "m00"\nprompt.examples = 0\n'
-        + worker.format("m00", endpoint.url, 1, "m36")
-        + worker.format("m36", endpoint.url, 2, "m37")
-        + worker.format("m37", endpoint.url, 3, "vote")
+        + worker.format("m00", endpoint.url, 1, "m18")
+        + worker.format("m18", endpoint.url, 2, "m19")
+        + worker.format("m19", endpoint.url, 3, "vote")
         + '[[worker]]\nname = "vote"\nkind = "vote"\n'
     )
     Path("open.csv").write_text("question\nWhat is 10 plus seven? Add the numbers.\n")
     done = podium(
         *("study", "--preset", "compose", "--pool", "many/candidates.toml", "--tasks", "open.csv"),
-        *("--judge", "m37", "budget.run_usd=1", "--run", "team"),
+        *("--judge", "m19", "budget.run_usd=1", "--run", "team"),
     )
     assert done.status == 0, done.err
     assert "covers unsorted" in done.out
     tables = tomllib.loads(Path("team/team.toml").read_text())
     assert tables["conductor"] == {"prompt": {"examples": 0}}
-    assert [table["name"] for table in tables["worker"]] == ["m36", "vote"]
+    assert [table["name"] for table in tables["worker"]] == ["m18", "vote"]
     assert tables["worker"][0]["limits"] == {"max_tokens": 50}
     assert "fallback" not in tables["worker"][0]
     assert open_pool("team/team.toml").ratings is not None
