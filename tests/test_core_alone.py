@@ -8,12 +8,13 @@ import re
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from command_line import Outcome
 from model_server import LLAMA_CPP, ModelServer
 from podium_testing import FaultServer
 
@@ -45,7 +46,18 @@ WORKER = (
     "limits = {{ retries = 0 }}\nprice = {{ input = 0, output = 0 }}\n"
 )
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
+COMMANDS = """
+import json, sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from podium.cli import run
+ended = {}
+for name, tokens in json.loads(sys.argv[1]).items():
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+        status = run(tokens)
+    ended[name] = [status, out.getvalue(), err.getvalue()]
+print(json.dumps(ended))
+"""
 
 
 def reply(messages: list[dict[str, Any]], body: dict[str, Any]) -> str:
@@ -55,62 +67,75 @@ def reply(messages: list[dict[str, Any]], body: dict[str, Any]) -> str:
     return f"Answer: {number + 1000 + (body['model'] == 'bob') * (number % 2)}"
 
 
-@pytest.fixture
-def endpoint(tmp_path: Path) -> Iterator[FaultServer]:
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("alone")
+
+
+@pytest.fixture(scope="module")
+def endpoint(folder: Path) -> Iterator[FaultServer]:
     with FaultServer(reply).in_thread() as server:
         workers = (WORKER.format(name=name, url=server.url) for name in ("ada", "bob"))
-        (tmp_path / "pool.toml").write_text("\n".join(workers))
+        (folder / "pool.toml").write_text("\n".join(workers))
         yield server
 
 
-@pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
-    (tmp_path / "site").mkdir()
-    (tmp_path / "site" / "sitecustomize.py").write_text(ALONE)
-    path = os.pathsep.join([str(tmp_path / "site"), *filter(None, sys.path)])
-    return {**os.environ, "PYTHONPATH": path, "HOME": str(tmp_path), "OLLAMA_HOST": "127.0.0.1:9"}
+@pytest.fixture(scope="module")
+def environment(folder: Path) -> dict[str, str]:
+    (folder / "site").mkdir()
+    (folder / "site" / "sitecustomize.py").write_text(ALONE)
+    path = os.pathsep.join([str(folder / "site"), *filter(None, sys.path)])
+    return {**os.environ, "PYTHONPATH": path, "HOME": str(folder), "OLLAMA_HOST": "127.0.0.1:9"}
 
 
-@pytest.fixture
-def podium(tmp_path: Path, environment: dict[str, str]) -> Run:
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "podium", *arguments],
-            cwd=tmp_path,
+@pytest.fixture(scope="module")
+def ended(folder: Path, environment: dict[str, str], endpoint: FaultServer) -> dict[str, Outcome]:
+    """How commands ended, one after the other in one process."""
+    rows = (f"What is {number} plus 1000?,{number + 1000}\n" for number in range(12))
+    (folder / "mine.csv").write_text("question,answer\n" + "".join(rows))
+    team, planner = ("--pool", "pool.toml"), "mixture-of-agents:ada+bob>ada"
+    with ModelServer(LLAMA_CPP) as server:
+        commands = {
+            "help": ["--help"],
+            "tasks": ["tasks", "list", "--json"],
+            "train": ["train", "--stage", "warmstart", "--run", "made"],
+            "init": ["init", "--url", f"{server.url}/v1"],
+            "ask": ["ask", "What is 7 plus 1000?", *team, "--planner", planner],
+            "study": ["study", *team, "--tasks", "mine.csv", "--run", "found", "--yes"],
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", COMMANDS, json.dumps(commands)],
+            cwd=folder,
             env=environment,
             capture_output=True,
             text=True,
             check=False,
         )
-
-    return run
-
-
-def test_core_alone_lacks_commands_and_sets_of_other_distributions(podium: Run) -> None:
-    assert "search" not in podium("--help").stdout
-    assert podium("tasks", "list", "--json").stdout.strip() == "[]"
-    refused = podium("train", "--stage", "warmstart", "--run", "made")
-    assert (refused.returncode, "Traceback" in refused.stderr) == (2, False)
+    assert done.returncode == 0, done.stderr
+    return {name: Outcome(*outcome) for name, outcome in json.loads(done.stdout).items()}
 
 
-def test_core_alone_finds_an_endpoint_with_podium_init(podium: Run) -> None:
-    with ModelServer(LLAMA_CPP) as server:
-        found = podium("init", "--url", f"{server.url}/v1")
-    assert found.returncode == 0, found.stderr
+def test_core_alone_lacks_commands_and_sets_of_other_distributions(ended: dict[str, Outcome]) -> None:
+    assert "search" not in ended["help"].out
+    assert ended["tasks"].out.strip() == "[]"
+    assert (ended["train"].status, "Traceback" in ended["train"].err) == (2, False)
 
 
-def test_core_alone_answers_with_a_team(podium: Run, endpoint: FaultServer) -> None:
-    planner = "mixture-of-agents:ada+bob>ada"
-    asked = podium("ask", "What is 7 plus 1000?", "--pool", "pool.toml", "--planner", planner)
-    assert (asked.returncode, "1007" in asked.stdout) == (0, True), asked.stderr
+def test_core_alone_finds_an_endpoint_with_podium_init(ended: dict[str, Outcome]) -> None:
+    assert ended["init"].status == 0, ended["init"].err
+
+
+def test_core_alone_answers_with_a_team(ended: dict[str, Outcome], endpoint: FaultServer) -> None:
+    assert (ended["ask"].status, "1007" in ended["ask"].out) == (0, True), ended["ask"].err
     assert endpoint.requests
 
 
-def test_core_alone_serves_a_team(tmp_path: Path, environment: dict[str, str], endpoint: FaultServer) -> None:
+@pytest.mark.usefixtures("endpoint")
+def test_core_alone_serves_a_team(folder: Path, environment: dict[str, str]) -> None:
     command = ("serve", "--pool", "pool.toml", "--planner", "single:ada", "--port", "0")
     with subprocess.Popen(
         [sys.executable, "-m", "podium", *command],
-        cwd=tmp_path,
+        cwd=folder,
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -130,10 +155,7 @@ def test_core_alone_serves_a_team(tmp_path: Path, environment: dict[str, str], e
     assert "1008" in said
 
 
-def test_core_alone_runs_a_study(tmp_path: Path, podium: Run, endpoint: FaultServer) -> None:
-    rows = (f"What is {number} plus 1000?,{number + 1000}\n" for number in range(12))
-    (tmp_path / "mine.csv").write_text("question,answer\n" + "".join(rows))
-    studied = podium("study", "--pool", "pool.toml", "--tasks", "mine.csv", "--run", "found", "--yes")
-    assert studied.returncode == 0, studied.stderr
-    assert "ada" in studied.stdout
-    assert (tmp_path / "found" / "study.json").is_file()
+def test_core_alone_runs_a_study(ended: dict[str, Outcome], folder: Path) -> None:
+    assert ended["study"].status == 0, ended["study"].err
+    assert "ada" in ended["study"].out
+    assert (folder / "found" / "study.json").is_file()
