@@ -36,6 +36,10 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 }
 
 
+FRAMED = ("ask", "one worker")
+"""Those whose frames are counted too."""
+
+
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What each command opened."""
@@ -49,7 +53,8 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     (here / "sums.csv").write_text(
         "question,answer\n" + "".join(f"What is {n} + 1?,{n + 1}\n" for n in range(8))
     )
-    program = [sys.executable, str(COUNTS), json.dumps(list(COMMANDS.values()))]
+    commands = [list(COMMANDS.values()), [COMMANDS[name] for name in FRAMED]]
+    program = [sys.executable, str(COUNTS), json.dumps(commands)]
     done = subprocess.run(program, capture_output=True, text=True, check=False, timeout=300, cwd=here)
     assert done.returncode == 0, done.stderr
     found = [json.loads(line) for line in done.stderr.splitlines() if line.startswith('{"reads"')]
