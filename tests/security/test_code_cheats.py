@@ -20,19 +20,19 @@ from podium.tasks.graders.code_grader import Code
 GRADER = Code(allow_weak_sandbox=True, seconds=1, total_seconds=2, memory_mb=512)
 
 CHEATS = {**APART, **TOGETHER}
+HALVES = (tuple(CHEATS)[::2], tuple(CHEATS)[1::2])
+"""Neighbours try much the same: one of two is for the night."""
 
 
 @cache
-def scores() -> dict[str, float | str]:
+def scores(names: tuple[str, ...]) -> dict[str, float | str]:
     """All of them, graded at once."""
-    return asyncio.run(_scores())
+    return asyncio.run(_scores(names))
 
 
-async def _scores() -> dict[str, float | str]:
+async def _scores(names: tuple[str, ...]) -> dict[str, float | str]:
     with warnings.catch_warnings(action="ignore"):
-        return dict(
-            zip(CHEATS, await asyncio.gather(*(_score(*cheat) for cheat in CHEATS.values())), strict=True)
-        )
+        return dict(zip(names, await asyncio.gather(*(_score(*CHEATS[name]) for name in names)), strict=True))
 
 
 async def _score(gold: dict[str, Any], source: str) -> float | str:
@@ -42,6 +42,12 @@ async def _score(gold: dict[str, Any], source: str) -> float | str:
         return str(error)
 
 
-@pytest.mark.parametrize("name", CHEATS)
+@pytest.mark.parametrize("name", HALVES[0])
 def test_no_cheat_passes(name: str) -> None:
-    assert scores()[name] == 0
+    assert scores(HALVES[0])[name] == 0
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", HALVES[1])
+def test_no_other_cheat_passes(name: str) -> None:
+    assert scores(HALVES[1])[name] == 0
