@@ -94,19 +94,7 @@ class TestCases(Base):
 
 RIGHT: dict[str, tuple[dict[str, Any], str]] = {
     "a program": (ADD, "a, b = map(int, input().split())\nprint(a + b)"),
-    "a program in a block": (ADD, "Here:\n```python\nprint(sum(map(int, input().split())))\n```\nDone."),
-    "a program that reads descriptor 0": (ADD, "print(sum(map(int, open(0).read().split())))"),
     "a program that reads /dev/stdin": (ADD, "print(sum(map(int, open('/dev/stdin').read().split())))"),
-    "a program with a main": (
-        ADD,
-        dedent("""
-            import sys
-            def main():
-                print(sum(map(int, sys.stdin.buffer.readline().split())))
-            if __name__ == '__main__':
-                main()
-        """),
-    ),
     "a program that exits": (ADD, "print(sum(map(int, input().split())))\nexit(1)"),
     "a program that ends in a thread": (
         ADD,
@@ -143,10 +131,6 @@ RIGHT: dict[str, tuple[dict[str, Any], str]] = {
     "a table": (COUNT, "def count(s): return Counter(s)"),
     "a long number": (BIG, "def power(a, b): return a ** b"),
     "asserts": (EVEN, "def even(xs: List[int]) -> List[int]:\n    return [x for x in xs if x % 2 == 0]"),
-    "asserts, by a helper of the setup": (
-        EVEN,
-        "def even(xs):\n    return [x for x in xs if halved(x) * 2 == x]",
-    ),
     "objects of the program": (
         TREE,
         "class Node:\n    def __init__(self, value):\n        self.value, self.left, self.right = value, None, None\n"
@@ -194,9 +178,7 @@ RIGHT: dict[str, tuple[dict[str, Any], str]] = {
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no program": (ADD, ""),
     "a program that is none": (ADD, "The answer is 3."),
-    "wrong once": (ADD, "print(3)"),
     "all answers": (ADD, "print(3)\nprint(42)"),
-    "the answer, and more": (ADD, "print('the sum is', sum(map(int, input().split())))"),
     "the answer, and an error": (ADD, "print(sum(map(int, input().split())))\n1 / 0"),
     "the answer, and a crash": (
         ADD,
@@ -210,28 +192,19 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "almost": (HALVES, "print(0.5)\nprint(1.0)\nprint(1.5000001)"),
     "not a number": (HALVES, "print('nan')\nprint('snan')\nprint('x')"),
     "a function that is wrong": (SORT, "def order(xs): return xs"),
-    "a function of another name": (SORT, "def sort(xs): return sorted(xs)"),
     "a function with unknown types": (
         SORT,
         "def order(xs: Nope) -> Lost: return sorted(xs)\norder.__annotations__",
     ),
-    "a function that prints": (SORT, "def order(xs): print(sorted(xs))"),
     "a function that raises": (SORT, "def order(xs): return sorted(xs)[0]"),
     "a tuple in a list": (
         {**SORT, "outputs": [[[1], 2], []]},
         "def order(xs): return [(1,), 2] if xs else xs",
     ),
     "a set for a list": (SORT, "def order(xs): return set(xs)"),
-    "a table with other keys": (COUNT, "def count(s): return {1: 2}"),
     "a table that lacks one": (COUNT, "def count(s): return {'a': 2, 'b': 1}"),
     "asserts that fail": (EVEN, "def even(xs): return xs"),
-    "asserts of nothing": (EVEN, "def odd(xs): return xs"),
-    "asserts, and no return": (EVEN, "def even(xs):\n    print([x for x in xs if x % 2 == 0])"),
     "asserts, and a fault": (EVEN, "def even(xs):\n    return [x for x in xs if x % 2 == 0"),
-    "objects that are wrong": (
-        TREE,
-        "class Node:\n    def __init__(self, value): self.value = value\ndef total(node): return node.value",
-    ),
     "a built-in function": (SUM, "def other(): pass"),
     "another error": (RAISES, "def root(x):\n    if x < 0: raise KeyError('negative')\n    return x ** 0.5"),
     "no error": (RAISES, "def root(x): return abs(x) ** 0.5"),
@@ -240,7 +213,6 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         SUITE,
         "import json\ndef longest(names):\n    return max(map(len, json.loads(names) if names == '{' else names))",
     ),
-    "a suite of nothing": (SUITE, "pass"),
 }
 
 
@@ -267,7 +239,7 @@ def test_a_wrong_program_scores_zero(name: str) -> None:
     assert scores()[name] == 0
 
 
-@pytest.mark.parametrize(("total_seconds", "score"), [(1.0, 0), (60.0, 1)])
+@pytest.mark.parametrize(("total_seconds", "score"), [(0.5, 0), (60.0, 1)])
 async def test_all_asserts_together_have_total_seconds_of_cpu_time(
     total_seconds: float, score: float
 ) -> None:
@@ -277,7 +249,7 @@ async def test_all_asserts_together_have_total_seconds_of_cpu_time(
             end = process_time() + seconds
             while process_time() < end: pass
     """)
-    tests = {"form": "asserts", "tests": "for _ in range(3):\n    assert burn(0.4) is None"}
+    tests = {"form": "asserts", "tests": "for _ in range(3):\n    assert burn(0.2) is None"}
     grader = Code(allow_weak_sandbox=True, seconds=20, total_seconds=total_seconds)
     with warnings.catch_warnings(action="ignore"):
         assert (await grader(program, json.dumps(tests))).score == score
@@ -290,7 +262,7 @@ async def _scores_of(texts: list[str], gold: dict[str, Any]) -> set[float]:
         }
 
 
-@pytest.mark.parametrize("name", ["a program", "a suite"])
+@pytest.mark.parametrize("name", ["a program", pytest.param("a suite", marks=pytest.mark.nightly)])
 def test_hostile_programs_are_graded_0_or_1(name: str) -> None:
     gold, right = RIGHT[name]
     chance = Random(f"code/{name}")
