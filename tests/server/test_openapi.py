@@ -19,7 +19,10 @@ _CLAIMS = [
     checks.content_type_conformance,
     checks.response_schema_conformance,
 ]
-_EXAMPLES = 2000 if os.environ.get("PODIUM_NIGHTLY") else 80
+_EXAMPLES, _MODES = (
+    (2000, list(GenerationMode)) if os.environ.get("PODIUM_NIGHTLY") else (80, [GenerationMode.POSITIVE])
+)
+"""Requests in all, and of which kinds: to make up one that the schema forbids takes as long as the others together."""
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +39,7 @@ def test_every_route_answers_as_the_schema_says(schema: Any) -> None:
     for operation in operations:
         # Half of what is sent is as the schema has it, half is not. Only a body, a query or a header can be wrong.
         can_be_wrong = any(map(len, (operation.body, operation.query, operation.headers)))
-        for mode in GenerationMode if can_be_wrong else [GenerationMode.POSITIVE]:
+        for mode in _MODES if can_be_wrong else [GenerationMode.POSITIVE]:
 
             @seed(operation.label)
             @settings(
