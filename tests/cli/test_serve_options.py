@@ -1,8 +1,6 @@
 """What `podium serve` refuses before it serves anything."""
 
-import os
 import socket
-import subprocess
 import sys
 
 import pytest
@@ -64,17 +62,12 @@ def test_a_port_that_is_taken_is_refused(podium):
         ),
     ],
 )
-def test_a_collector_that_cannot_be_sent_to_is_refused(tmp_path, variables, said):
+def test_a_collector_that_cannot_be_sent_to_is_refused(podium, monkeypatch, variables, said):
     # As where the extra is not installed.
-    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['opentelemetry.sdk.trace'] = None\n")
-    asked = subprocess.run(
-        [sys.executable, "-m", "podium", "serve", "--pool", "pool.toml", "--port", "0"],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"PYTHONPATH": str(tmp_path)} | variables,
-        check=False,
-        timeout=60,
-    )
-    assert (asked.returncode, asked.stdout) == (2, "")
-    assert said in asked.stderr
-    assert asked.stderr.count("\n") == 1
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    asked = podium("serve", "--pool", "pool.toml", "--port", "0")
+    assert (asked.status, asked.out) == (2, "")
+    assert said in asked.err
+    assert asked.err.count("\n") == 1
