@@ -148,12 +148,15 @@ def assert_is_showable(error: PlanError) -> None:
     assert error.column is None or 0 <= error.column <= 74
 
 
-@pytest.mark.parametrize("unit", [*"[]\"'`\\ \n#*", *UNITS], ids=repr)
-@pytest.mark.parametrize("head", ["", "model_id = [", 'subtasks = ["', '{"steps": ['])
-def test_the_longest_text_of_any_kind_is_done_with_at_once(unit: str, head: str) -> None:
-    # Quadratic work shows in a quarter too: what a head opens costs no other kind of text, so one head has them whole.
-    room = (LONGEST // 4 if head else LONGEST) - len(head.encode())
-    text = head + unit * (room // len(unit.encode()))
+MARKS = [*"[]\"'`\\ \n#*"]
+HEADS = ["model_id = [", 'subtasks = ["', '{"steps": [']
+LONG = [("", unit) for unit in [*MARKS, *UNITS]] + [(head, unit) for head in HEADS for unit in MARKS]
+
+
+@pytest.mark.parametrize(("head", "unit"), LONG, ids=repr)
+def test_a_long_text_of_any_kind_is_done_with_at_once(head: str, unit: str) -> None:
+    # Quadratic work shows in a quarter of the longest text too.
+    text = head + unit * ((LONGEST // 4 - len(head.encode())) // len(unit.encode()))
     began = time.process_time()
     plan = parse(text, workers=2)
     # Some tens of milliseconds; what is quadratic takes minutes.
