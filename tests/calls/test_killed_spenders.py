@@ -4,62 +4,59 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
-import subprocess
-import sys
+import random
 import time
 from datetime import UTC, datetime
+from multiprocessing import get_context
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 
 import pytest
 
-from podium.calls.shared_spend_limit import SharedSpendLimit
-from podium.server.keys import Caller
-from podium.server.keys.caller import KeyAllowance
-from podium.server.keys.register import Register, StoredKey
-from podium.workers.spend_limit import NANO_PER_USD
-
-LIMIT_USD, MOST_USD, PAID_USD = 5.0, 0.01, 0.004
-CALLER = Caller(name="web", id="web", allowance=KeyAllowance.read("5"))
-SPENDER = """
-import asyncio, os, random, sys
-from pathlib import Path
 from podium.calls import Ledger, Reservation
 from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.server.keys import Caller
 from podium.server.keys.caller import KeyAllowance
 from podium.server.keys.key_budget import KeyBudget
-from podium.server.keys.register import Register
+from podium.server.keys.register import Register, StoredKey
 from podium.types import Budget, Spent
+from podium.workers.spend_limit import NANO_PER_USD, SpendLimit
 
-kind, path, bill = sys.argv[1:]
+LIMIT_USD, MOST_USD, PAID_USD = 5.0, 0.01, 0.004
+CALLER = Caller(name="web", id="web", allowance=KeyAllowance.read("5"))
+FORKS = get_context("fork")
+"""Of this process, which has loaded what they need."""
 
-async def spend(limit, billed):
-    hold = Reservation(1, 1, 0.01)
+
+async def _spend(limit: SpendLimit, billed: int) -> None:
+    hold = Reservation(1, 1, MOST_USD)
     while await (ledger := Ledger(Budget(), spend_limits=[limit])).reserve(hold) is None:
         await asyncio.sleep(random.random() / 50)
         os.write(billed, b"x")  # From here on the provider bills the call.
         await asyncio.sleep(random.random() / 50)
-        ledger.settle(hold, Spent(cost_usd=0.004))
+        ledger.settle(hold, Spent(cost_usd=PAID_USD))
 
-async def main():
-    if kind == "file":
-        limit, register = SharedSpendLimit(Path(path), "run", 5.0), None
-    else:
-        register = Register(Path(path))
-        limit = KeyBudget(register, Caller(name="web", id="web", allowance=KeyAllowance.read("5")), "")
-    billed = os.open(bill, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+async def _spend_all(kind: str, path: Path, bill: Path) -> None:
+    register = Register(path) if kind == "register" else None
+    limit = SharedSpendLimit(path, "run", LIMIT_USD) if register is None else KeyBudget(register, CALLER, "")
+    billed = os.open(bill, os.O_WRONLY | os.O_APPEND)
     async with asyncio.TaskGroup() as group:
         for _ in range(8):
-            group.create_task(spend(limit, billed))
-    if register is None:
+            group.create_task(_spend(limit, billed))
+    if isinstance(limit, SharedSpendLimit):
         limit.close()
     else:
         await limit.close()
+    if register is not None:
         await register.close()
 
-asyncio.run(main())
-"""
+
+def _spender(kind: str, path: Path, bill: Path) -> ForkProcess:
+    """A process that spends until nothing is left."""
+    spender = FORKS.Process(target=lambda: asyncio.run(_spend_all(kind, path, bill)))
+    spender.start()
+    return spender
 
 
 async def counted(kind: str, path: Path) -> tuple[float, float]:
@@ -96,19 +93,20 @@ def test_killed_processes_pay_nothing_twice_and_nothing_above_the_limit(kind: st
         assert spent_usd + reserved_usd >= paid_usd - 1e-9, "a dollar that was paid is free again"
         assert spent_usd + reserved_usd <= LIMIT_USD + 1e-9
 
-    command = [sys.executable, "-c", SPENDER, kind, str(path), str(bill)]
-    pair = [subprocess.Popen(command) for _ in range(2)]
+    pair = [_spender(kind, path, bill) for _ in range(2)]
     deadline = time.monotonic() + 60
     while bill.stat().st_size < 60 and time.monotonic() < deadline:
         time.sleep(0.001)
     for spender in pair:
-        assert spender.poll() is None
-        os.kill(spender.pid, signal.SIGKILL)
-        spender.wait()
+        assert spender.is_alive()
+        spender.kill()
+        spender.join()
     check()
     _, lost_usd = asyncio.run(counted(kind, path))
     assert 0 < lost_usd < LIMIT_USD / 2, "nothing was in flight, or the rest is not worth a check"
-    subprocess.run(command, check=True, timeout=60)
+    last = _spender(kind, path, bill)
+    last.join(60)
+    assert last.exitcode == 0
     check()
     spent_usd, reserved_usd = asyncio.run(counted(kind, path))
     assert reserved_usd == pytest.approx(lost_usd), "what was in flight at a kill stays reserved"
