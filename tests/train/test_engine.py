@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
-import sys
+import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import pytest
-import tiny_run
 import torch
 from pydantic import ValidationError
-from tiny_run import KILLED_AT, SETTINGS, SHAPE, SHORT, make_settings, run, write_start
+from tiny_run import SETTINGS, SHAPE, SHORT, make_settings, run, write_start
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from podium.conductor.checkpoint import Checkpoint
@@ -27,6 +28,9 @@ from podium.train.objective import ADVANTAGES, LOSSES, Advantages, Rewards, mean
 from podium.train.settings import GRPOSettings
 from podium.train.shared_prefix.checkpoints import read_model
 from podium.train.shared_prefix.engine import find_problems
+
+KILLED_AT = 4
+"""The iteration of a run that is killed."""
 
 
 def rows(folder: Path) -> list[dict]:
@@ -56,16 +60,24 @@ def long(start: Checkpoint, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-async def test_a_run_killed_and_resumed_has_the_metrics_of_an_unbroken_one(
+def _die(row: Mapping[str, Any]) -> None:
+    """End this process as a kill from outside does, after a row whose checkpoint is not written."""
+    if row["iteration"] == KILLED_AT:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_run_killed_and_resumed_has_the_metrics_of_an_unbroken_one(
     tmp_path: Path, start: Checkpoint, whole: Path
 ) -> None:
     killed = tmp_path / "killed"
-    child = await asyncio.create_subprocess_exec(
-        sys.executable, tiny_run.__file__, str(killed), str(start.path)
+    child = get_context("fork").Process(
+        target=lambda: asyncio.run(run(killed, start, SHORT, on_metrics=_die))
     )
-    assert await child.wait() == -9
+    child.start()
+    child.join()
+    assert child.exitcode == -signal.SIGKILL
     assert len(rows(killed)) == KILLED_AT + 1
-    resumed = await run(killed, start, SHORT)
+    resumed = asyncio.run(run(killed, start, SHORT))
 
     assert rows(killed) == rows(whole)
     assert len(rows(killed)) == SHORT.iterations
@@ -173,6 +185,7 @@ async def test_a_prompt_too_long_for_the_policy_leaves_its_group_out(tmp_path: P
     assert rows(tmp_path / "run")[0]["dropped"] == settings.questions * settings.group
 
 
+@pytest.mark.nightly
 async def test_a_chat_model_trains_through_its_own_template(tmp_path: Path) -> None:
     made = write_start(tmp_path / "start", replace(SHAPE, positions=2048))
     (made.path / "podium.json").write_text('{"prompt": {"style": "short"}}')
@@ -196,6 +209,7 @@ def test_engine_refuses_unsupported_settings_and_policies(start: Checkpoint) -> 
     assert all(key in said for key in ("loss_type", "no token that ends"))
 
 
+@pytest.mark.nightly
 async def test_several_steps_on_each_batch_learn_from_fewer_rollouts(
     tmp_path: Path, start: Checkpoint
 ) -> None:

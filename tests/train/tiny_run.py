@@ -1,17 +1,12 @@
 """A whole training run small enough for a test: sums as tasks, three workers, a policy of a few thousand weights.
 
 Each plan is one token of the policy's vocabulary, so a policy with random weights earns something from the start.
-For runs of several rounds there is a policy with one word more, the acceptance. Run as a program it trains in a
-folder and is killed on the way.
+For runs of several rounds there is a policy with one word more, the acceptance.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
-import signal
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -159,7 +154,6 @@ SETTINGS = GRPOSettings(
 )
 SHORT = SETTINGS.model_copy(update={"iterations": 10, "save_every": 3})
 """A run that shows what is kept, and not what is learned."""
-KILLED_AT = 4
 
 
 class Unreliable:
@@ -224,13 +218,3 @@ async def run(
     job = make_job(made, folder, prepared, scored, ranks=Ranks(), recorder=recorder)
     await run_in_thread(open_engine("shared_prefix"), job)
     return folder / "trained"
-
-
-def _die(row: Mapping[str, Any]) -> None:
-    """End this process as a kill from outside does, after a row whose checkpoint is not written."""
-    if row["iteration"] == KILLED_AT:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
-if __name__ == "__main__":
-    asyncio.run(run(Path(sys.argv[1]), Checkpoint.read(sys.argv[2]), SHORT, on_metrics=_die))
