@@ -31,6 +31,8 @@ ISOLATIONS = {isolation.name: isolation for isolation in isolations_here()}
 ORDINARY = "bubblewrap, as an ordinary user"
 SIEGES = [*ISOLATIONS, *([ORDINARY] if may_be_ordinary() else [])]
 """What is tried here; the names of the tests say it."""
+AT_NIGHT = {name: [pytest.mark.nightly] if name == ORDINARY else [] for name in SIEGES}
+"""All attacks once more, as another user, are for the night."""
 
 
 @cache
@@ -46,7 +48,12 @@ def attack_run(name: str) -> AttackRun:
 
 @pytest.mark.parametrize(
     ("name", "attack"),
-    [(name, attack) for name in SIEGES for attack in TABLE if attack.weak or name != "no isolation"],
+    [
+        pytest.param(name, attack, marks=AT_NIGHT[name])
+        for name in SIEGES
+        for attack in TABLE
+        if attack.weak or name != "no isolation"
+    ],
     ids=lambda value: value if isinstance(value, str) else value.name,
 )
 def test_no_attack_succeeds(name: str, attack: Attack) -> None:
@@ -56,12 +63,12 @@ def test_no_attack_succeeds(name: str, attack: Attack) -> None:
     assert outcome.lives
 
 
-@pytest.mark.parametrize("name", SIEGES)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=AT_NIGHT[name]) for name in SIEGES])
 def test_sandboxed_attacks_leave_no_connections_files_or_processes(name: str) -> None:
     assert (attack_run(name).visitors, attack_run(name).written, attack_run(name).left) == (0, [], [])
 
 
-@pytest.mark.parametrize("name", SIEGES)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=AT_NIGHT[name]) for name in SIEGES])
 def test_sandboxed_program_runs_as_the_expected_user(name: str) -> None:
     assert attack_run(name).user == (ANONYMOUS if name == ORDINARY else os.getuid())
 
