@@ -100,7 +100,7 @@ CASES = [
     Case(EmptyChoices(), ("protocol",) * 3, "no choices"),
     Case(NullContent(), ("protocol",) * 3, "no text"),
     Case(GiantBody(size=10 * 2**20), ("protocol",), "the reply is over"),
-    Case(GiantBody(size=60 * 2**20, compressed=True), ("protocol",), "the reply is over"),
+    Case(GiantBody(size=12 * 2**20, compressed=True), ("protocol",), "the reply is over"),
     Case(GiantBody(size=10 * 2**20, one_event=True), ("protocol",), "the reply is over 8 MiB"),
     Case(ContentFilter(), ("refused",), "refused"),
     Case(ContentFilter(as_error=True), ("refused",)),

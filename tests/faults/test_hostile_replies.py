@@ -67,6 +67,15 @@ async def test_hostile_reply_is_not_read_beyond_the_size_limit(pool_at, body: st
         trace = await Runner(Single("a"), pool).answer(asked)
         assert [attempt.error_kind for attempt in trace.spans[0].attempts] == ["protocol"]
         assert "the reply is over" in str(trace.error)
+        await pool.close()
+
+
+@pytest.mark.parametrize(("body", "form", "also"), [CASES[0], CASES[-1]], ids=["whole", "streamed"])
+async def test_hostile_plan_is_not_read_beyond_the_size_limit(pool_at, body: str, form: str, also: str):
+    rule = Rule(fault=Verbatim(body=body, content_type=form))
+    async with FaultServer("Answer: 4", rules=[rule]) as server:
+        pool = pool_at(server, "a", also=also, limits="timeout = 60, retries = 1")
+        asked = Question(text="What is 2 + 2?")
         planned = await Runner(Conductor(WorkerPolicy(pool[0])), pool).answer(asked)
         assert planned.rounds[0].error_kind == "planner_failed"
         assert "the reply is over" in str(planned.error)
