@@ -4,6 +4,7 @@ from pathlib import Path
 
 import nbclient
 import nbformat
+import pytest
 from document_reader import conduct
 
 from podium_testing import FaultServer
@@ -15,6 +16,7 @@ WORKER = (
 )
 
 
+@pytest.mark.nightly
 def test_the_notebook_goes_from_a_pool_to_a_plot(tmp_path: Path) -> None:
     rows = "".join(f"What is {n} + {n}?,{2 * n}\n" for n in range(40))
     (tmp_path / "mine.csv").write_text(f"question,answer\n{rows}")

@@ -125,6 +125,7 @@ async def test_closing_a_worker_while_its_model_loads_ends_the_process():
     assert not children(os.getpid())
 
 
+@pytest.mark.nightly
 async def test_gguf_file_is_unloaded_if_another_needs_the_memory_of_its_host(tmp_path: Path):
     files = [tmp_path / f"{name}.gguf" for name in "ab"]
     for file in files:
@@ -141,7 +142,7 @@ async def test_gguf_file_is_unloaded_if_another_needs_the_memory_of_its_host(tmp
     assert not children(os.getpid())
 
 
-@pytest.mark.parametrize("moment", ["it loads", "it answers"])
+@pytest.mark.parametrize("moment", [pytest.param("it loads", marks=pytest.mark.nightly), "it answers"])
 def test_model_process_ends_when_podium_is_killed(moment: str, tmp_path: Path):
     team = tmp_path / "team.toml"
     keys = "context_tokens = 1024\nthreads = 1\nlimits = { max_tokens = 900, timeout = 500 }\n"
