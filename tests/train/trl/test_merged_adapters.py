@@ -60,27 +60,32 @@ UNTIED = LlamaConfig(**SIZES, tie_word_embeddings=False)
 BOTH = {"modules_to_save": ["embed_tokens", "lm_head"]}
 
 
+USUAL = [
+    (TIED, {}),
+    (TIED, {"target_modules": ["q_proj", "lm_head"]}),
+    (TIED, {"modules_to_save": ["embed_tokens"]}),
+    (TIED, BOTH),
+    (UNTIED, {}),
+    (UNTIED, BOTH),
+]
+RARE = [
+    (TIED, {"target_modules": ["q_proj", "embed_tokens"]}),
+    (TIED, {"target_modules": ["embed_tokens", "lm_head"]}),
+    (TIED, {"modules_to_save": ["lm_head"]}),
+    (TIED, {"target_modules": ["q_proj", "lm_head"], "modules_to_save": ["embed_tokens"]}),
+    (TIED, {"target_modules": ["q_proj", "embed_tokens"], "modules_to_save": ["lm_head"]}),
+    (TIED, {"modules_to_save": ["embed_tokens"], "ensure_weight_tying": True}),
+    (TIED, {"target_modules": ["q_proj", "embed_tokens"], "ensure_weight_tying": True}),
+    (TIED, {"trainable_token_indices": [5, 6, 7]}),
+    (TIED, {"use_dora": True}),
+    (UNTIED, {"target_modules": ["q_proj", "embed_tokens"]}),
+    (Gemma2Config(**SIZES, tie_word_embeddings=True, head_dim=8), {}),
+]
+
+
 @pytest.mark.parametrize(
     ("config", "lora"),
-    [
-        (TIED, {}),
-        (TIED, {"target_modules": ["q_proj", "embed_tokens"]}),
-        (TIED, {"target_modules": ["q_proj", "lm_head"]}),
-        (TIED, {"target_modules": ["embed_tokens", "lm_head"]}),
-        (TIED, {"modules_to_save": ["lm_head"]}),
-        (TIED, {"modules_to_save": ["embed_tokens"]}),
-        (TIED, BOTH),
-        (TIED, {"target_modules": ["q_proj", "lm_head"], "modules_to_save": ["embed_tokens"]}),
-        (TIED, {"target_modules": ["q_proj", "embed_tokens"], "modules_to_save": ["lm_head"]}),
-        (TIED, {"modules_to_save": ["embed_tokens"], "ensure_weight_tying": True}),
-        (TIED, {"target_modules": ["q_proj", "embed_tokens"], "ensure_weight_tying": True}),
-        (TIED, {"trainable_token_indices": [5, 6, 7]}),
-        (TIED, {"use_dora": True}),
-        (UNTIED, {}),
-        (UNTIED, {"target_modules": ["q_proj", "embed_tokens"]}),
-        (UNTIED, BOTH),
-        (Gemma2Config(**SIZES, tie_word_embeddings=True, head_dim=8), {}),
-    ],
+    [*USUAL, *(pytest.param(*row, marks=pytest.mark.nightly) for row in RARE)],
     ids=lambda value: getattr(value, "model_type", str(value)),
 )
 def test_the_published_policy_has_the_logits_of_the_trained_one(
