@@ -106,17 +106,6 @@ def _crash(row: Mapping[str, Any]) -> None:
         raise _CrashError
 
 
-def test_the_prompt_of_a_second_round_has_the_answer_of_the_first(
-    train: Any, settings: Settings, tmp_path: Path
-) -> None:
-    train(settings | {"rounds": 2, "grpo": settings["grpo"] | {"iterations": 1, "group": 8}})
-
-    with TraceStore(tmp_path / "run" / "traces.sqlite", create=False) as store:
-        later = [trace for trace in store.iterate() if len(trace.rounds) == 2]
-    assert later
-    assert all(trace.rounds[0].workflow is not None for trace in later)
-
-
 def test_drawn_pools_failures_two_rounds_and_all_or_none_go_in_one_run(
     train: Any, settings: Settings, tmp_path: Path
 ) -> None:
