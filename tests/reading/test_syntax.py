@@ -15,7 +15,7 @@ import podium
 from podium.reading.syntax import parse_expression, parse_program
 
 NESTED = ("x = " + "(1, " * 60 + ")" * 60 + "\n") * 30
-THREADS, TIMES = 4, 30
+THREADS, TIMES = 4, 10
 
 
 class _Slow:

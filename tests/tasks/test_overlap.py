@@ -171,10 +171,8 @@ def test_overlap_finds_part_of_a_question_inside_any_text(data: st.DataObject) -
     assert [(one.index, one.location) for one in found] == [(index, "row 1")]
 
 
-@pytest.mark.parametrize(
-    "text", ["a " * 200_000, "\\" * 400_000, "1." * 200_000, "(" * 400_000, "’" * 400_000]
-)
+@pytest.mark.parametrize("text", ["a " * 60_000, "\\" * 120_000, "1." * 60_000, "(" * 120_000, "’" * 120_000])
 def test_hostile_texts_take_time_by_their_length_alone(text: str) -> None:
     begun = time.process_time()
     overlaps([text, "x"], [("there", text)])
-    assert time.process_time() - begun < 30
+    assert time.process_time() - begun < 10

@@ -144,5 +144,5 @@ def test_a_hostile_text_is_searched_in_bounded_time() -> None:
     started = time.process_time()
     for piece in (*PIECES, "answer is correct ", "\\boxed{1} ", "```a\n", "1\n", "A. ", " ", ", which"):
         for place in PLACES:
-            extract(piece * (60_000 // len(piece)), place)
-    assert time.process_time() - started < 30
+            extract(piece * (20_000 // len(piece)), place)
+    assert time.process_time() - started < 10
