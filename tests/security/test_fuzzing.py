@@ -1,6 +1,6 @@
 """Fuzzing of what reads texts of others: the parser of plans, the reader of JSON bodies, and the graders.
 
-Half a minute in all, and an hour where PODIUM_NIGHTLY is set (`make nightly`). Every run has a new seed, and tries the
+Some seconds in all, and an hour where PODIUM_NIGHTLY is set (`make nightly`). Every run has a new seed, and tries the
 inputs of `fuzzing_seeds` first. What fails is printed, and kept in `.hypothesis` until it passes: add it to the seeds.
 """
 
@@ -30,11 +30,11 @@ from podium.tasks.graders.math_graders import Math, Numeric
 from podium.tasks.graders.text_graders import Exact, Normalised, Regex, SetOf
 from podium.workflow import Acceptance, PlanError, Workflow, parse, render
 
-TIMES = 60 if os.environ.get("PODIUM_NIGHTLY") else 1 / 6
+TIMES = 60 if os.environ.get("PODIUM_NIGHTLY") else 1 / 12
 
 
 def fuzz(examples: int) -> settings:
-    """Settings for a test of a sixth of so many examples, and of sixty times as many at night."""
+    """Settings for a test of a twelfth of so many examples, and of sixty times as many at night."""
     return settings(
         max_examples=int(examples * TIMES),
         deadline=None,
