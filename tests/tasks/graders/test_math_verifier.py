@@ -40,8 +40,6 @@ def test_processes_are_few_are_kept_and_end_with_their_loop() -> None:
 
     asyncio.run(ask())
     assert running() == before
-    asyncio.run(ask())
-    assert running() == before
 
 
 def test_verifier_timeout_gives_no_verdict_and_the_next_call_works() -> None:
