@@ -98,6 +98,11 @@ def loaded_podium() -> str:
     return str(loaded_programs() / "podium")
 
 
+def loaded_python() -> str:
+    """The program `python` of these, for a file, a module or a program after -c."""
+    return str(loaded_programs() / "python")
+
+
 class _Server(socketserver.ForkingMixIn, socketserver.UnixStreamServer):
     _tests = os.getppid()
 
@@ -160,16 +165,19 @@ def _run(order: Any, streams: list[int], late: Path) -> None:
         # But for what lies in the command's own folder, which another folder may have too.
         paths = {found: str(getattr(module, "__file__", "")) for found, module in sys.modules.items()}
         new = [found for found in paths if found not in known and not paths[found].startswith(folder)]
-        with late.open("a") as file:
+        # A command that has become another user may not write there.
+        with suppress(PermissionError), late.open("a") as file:
             file.writelines(f"{found}\n" for found in new)
 
 
 def python() -> None:
-    """Run a file, or a module with -m, as Python's own program does."""
-    *module, program = sys.argv[1:3] if sys.argv[1] == "-m" else sys.argv[1:2]
-    sys.argv = sys.argv[1 + len(module) :]
+    """Run a file, a module after -m or a program after -c, as Python's own program does."""
+    *option, program = sys.argv[1:3] if sys.argv[1] in ("-m", "-c") else sys.argv[1:2]
+    sys.argv = sys.argv[1 + len(option) :]
     sys.path.insert(0, os.getcwd())  # Where the files of documents are, too.
-    if module:
+    if option == ["-c"]:
+        exec(program, {"__name__": "__main__"})
+    elif option:
         runpy.run_module(program, run_name="__main__", alter_sys=True)
     else:
         runpy.run_path(program, run_name="__main__")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from loaded_programs import loaded_python
 from podium.errors import UsageError
 from podium.files import atomic_folder, lock_folder, replace_file
 
@@ -27,7 +27,7 @@ except StoreError as error:
 def test_on_a_full_disk_the_old_file_stays_and_nothing_half_written(tmp_path: Path) -> None:
     replace_file(tmp_path / "kept.json", b"before")
     said = subprocess.run(
-        [sys.executable, "-c", FULL], cwd=tmp_path, capture_output=True, text=True, check=True
+        [loaded_python(), "-c", FULL], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert said.stdout.startswith("kept.json cannot be written (")
     assert said.stdout.endswith("); fix that, and run the same command again.\n")

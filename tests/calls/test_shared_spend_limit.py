@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loaded_programs import loaded_python
 from podium.calls import Ledger, Reservation
 from podium.calls.shared_spend_limit import SharedSpendLimit, open_day_limit
 from podium.errors import StoreError, UsageError
@@ -131,7 +131,7 @@ def test_spend_limits_of_one_file_are_apart_by_name(file: Path) -> None:
 def test_processes_that_spend_at_once_never_pass_the_limit_together(file: Path) -> None:
     spenders = [
         subprocess.Popen(
-            [sys.executable, "-c", SPENDER, str(file), str(seed)], stdout=subprocess.PIPE, text=True
+            [loaded_python(), "-c", SPENDER, str(file), str(seed)], stdout=subprocess.PIPE, text=True
         )
         for seed in range(4)
     ]

@@ -2,7 +2,6 @@ import json
 import os
 import pty
 import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 from refused_commands import one_sentence
 
 from command_line import Podium
+from loaded_programs import loaded_podium
 from model_server import LLAMA_CPP, LM_STUDIO, OLLAMA, VLLM, ModelServer
 from podium.team.team_file import open_pool
 from podium.workers.discovery.providers import known_providers
@@ -179,7 +179,7 @@ def test_init_leaves_providers_out_after_a_no_on_a_terminal(llama) -> None:
     ours, theirs = pty.openpty()
     os.write(ours, b"n\n")
     done = subprocess.run(
-        [sys.executable, "-m", "podium", "init", "--url", llama.url],
+        [loaded_podium(), "init", "--url", llama.url],
         stdin=theirs,
         capture_output=True,
         text=True,

@@ -66,11 +66,12 @@ def test_a_terminal_that_knows_ascii_alone_is_no_reason_to_stop():
     assert b"f\\xfcr dich?" in asked.stdout
 
 
-@pytest.mark.parametrize("tokens", [["traces", "export"], ["traces", "show", "--json"]])
-def test_json_is_utf_8_whatever_the_encoding_of_the_terminal(ask, tokens):
+def test_json_is_utf_8_whatever_the_encoding_of_the_terminal(ask):
     ask("Was ist 2 + 3 für dich?")
     environment = os.environ | {"PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"}
-    written = subprocess.run([*COMMAND, *tokens], capture_output=True, env=environment, check=True).stdout
+    written = subprocess.run(
+        [*COMMAND, "traces", "export"], capture_output=True, env=environment, check=True
+    ).stdout
     assert Trace.model_validate_json(written).question.text == "Was ist 2 + 3 für dich?"
 
 
@@ -79,7 +80,7 @@ def test_a_program_that_reads_the_output_may_stop_reading(ask):
     with TraceStore("kept/traces.sqlite") as store:
         store.add_all(trace.model_copy(update={"id": f"{number}"}) for number in range(100))
     piped = subprocess.run(
-        f"{sys.executable} -m podium traces export | head -c 10", shell=True, capture_output=True, check=False
+        f"{loaded_podium()} traces export | head -c 10", shell=True, capture_output=True, check=False
     )
     assert (piped.returncode, piped.stderr) == (0, b"")
 

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from refused_commands import one_sentence
 
+from loaded_programs import loaded_python
 from podium.recordings import Recording
 from podium_testing import FaultServer
 from scripted_team import write_sums
@@ -98,7 +99,7 @@ def test_recording_stops_on_a_full_disk_and_resumes_later(podium: Podium) -> Non
     Path("long.toml").write_text(QUICK.replace("Answer: 5", "x" * 9000))
     record = (*RECORD, "--pool", "long.toml")
     stopped = subprocess.run(
-        [sys.executable, "-c", LIMITED, "200000", *record], capture_output=True, text=True, check=False
+        [loaded_python(), "-c", LIMITED, "200000", *record], capture_output=True, text=True, check=False
     )
     assert (stopped.returncode, stopped.stdout) == (1, "")
     assert stopped.stderr.startswith("podium: r.partial/results/slow-")

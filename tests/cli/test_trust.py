@@ -6,13 +6,13 @@ import json
 import os
 import pty
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from refused_commands import one_sentence
 
 from command_line import Podium
+from loaded_programs import loaded_podium
 from podium.cli.found_files import FoundFiles
 
 SETTINGS = """
@@ -148,7 +148,7 @@ def test_trust_asks_for_confirmation_on_a_terminal(answer: str, trusted: bool, p
     ours, theirs = pty.openpty()
     os.write(ours, f"{answer}\n".encode())
     asked = subprocess.run(
-        [sys.executable, "-m", "podium", "trust"], stdin=theirs, capture_output=True, text=True, check=False
+        [loaded_podium(), "trust"], stdin=theirs, capture_output=True, text=True, check=False
     )
     os.close(ours)
     os.close(theirs)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from subprocess import PIPE, run
 
 import pyarrow.parquet as pq
 import pytest
 
+from loaded_programs import loaded_python
 from podium.errors import StoreError
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter, header_path
 
@@ -30,7 +30,7 @@ with RecordingWriter() as writer:
 
 
 def test_recording_on_a_full_disk_leaves_no_partial_file(tmp_path: Path) -> None:
-    made = run([sys.executable, "-c", WRITES_TO_A_FULL_DISK], check=True, stderr=PIPE, cwd=tmp_path)
+    made = run([loaded_python(), "-c", WRITES_TO_A_FULL_DISK], check=True, stderr=PIPE, cwd=tmp_path)
     assert made.stderr == (
         b"r.parquet cannot be written (File too large); fix that, and run the same command again.\n"
     )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from loaded_programs import loaded_python
 from podium.errors import RunMismatchError, StoreError
 from podium.rollout.data_fingerprint import DataFingerprint
 from podium.rollout.run_folder import RunFolder
@@ -89,7 +89,7 @@ RunFolder.open(Path("run"), {"seed": 1})
 
 
 def test_run_folder_without_a_configuration_after_a_kill_is_restarted(tmp_path: Path) -> None:
-    killed = subprocess.run([sys.executable, "-c", KILLED], cwd=tmp_path, check=False)
+    killed = subprocess.run([loaded_python(), "-c", KILLED], cwd=tmp_path, check=False)
     folder = tmp_path / "run"
     (left,) = folder.iterdir()
     assert killed.returncode == 9
@@ -107,8 +107,8 @@ for _ in range(100):
 
 
 def test_processes_that_open_a_folder_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
-    opening = [subprocess.Popen([sys.executable, "-c", OPENED], cwd=tmp_path) for _ in range(4)]
-    assert [process.wait() for process in opening] == [0, 0, 0, 0]
+    opening = [subprocess.Popen([loaded_python(), "-c", OPENED], cwd=tmp_path) for _ in range(2)]
+    assert [process.wait() for process in opening] == [0, 0]
     assert [file.name for file in (tmp_path / "run").iterdir()] == ["config.json"]
 
 

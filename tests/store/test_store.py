@@ -2,7 +2,6 @@ import os
 import signal
 import sqlite3
 import subprocess
-import sys
 import tempfile
 import threading
 from contextlib import closing
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event
 
+from loaded_programs import loaded_python
 from podium.errors import StoreError, UsageError
 from podium.sqlite_files import default_store_path
 from podium.store import TraceStore
@@ -46,7 +46,7 @@ with TraceStore(path, create=False) as store:
 
 
 def writer(path, name, trace, mode):
-    command = [sys.executable, "-c", WRITER, str(path), name, trace.model_dump_json(), mode]
+    command = [loaded_python(), "-c", WRITER, str(path), name, trace.model_dump_json(), mode]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
@@ -188,7 +188,7 @@ def test_a_store_that_may_not_be_written_is_read(make_trace):
             store.add(make_trace())
         (folder / "t.sqlite").chmod(0o444)
         folder.chmod(0o555)
-        command = [sys.executable, "-c", READER, str(folder / "t.sqlite")]
+        command = [loaded_python(), "-c", READER, str(folder / "t.sqlite")]
         read = subprocess.run(command, capture_output=True, text=True, check=True)
         assert read.stdout == "['t1'] ['t1'] t1 False\n"
         assert [file.name for file in folder.iterdir()] == ["t.sqlite"]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from loaded_programs import loaded_python
 
 MODULE = """
 from typing import ClassVar, Literal
@@ -81,11 +81,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    path = os.pathsep.join([str(folder), *filter(None, sys.path)])
     return subprocess.run(
-        [sys.executable, *args],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": path},
+        [loaded_python(), *args],
+        cwd=folder,  # Where Python finds the package.
         capture_output=True,
         text=True,
         timeout=120,

@@ -6,7 +6,6 @@ import os
 import signal
 import sqlite3
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 from paid_worker import Paid, reply, request
 
+from loaded_programs import loaded_python
 from podium.errors import StoreError
 from podium.workers.response_cache import ResponseCache
 
@@ -86,7 +86,7 @@ asyncio.run(main())
 
 def start(script, path, *told):
     command = [
-        sys.executable,
+        loaded_python(),
         "-c",
         PREAMBLE + script,
         str(Path(__file__).parent),
