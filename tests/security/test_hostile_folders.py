@@ -387,7 +387,10 @@ def test_team_file_naming_devices_or_pipes_is_refused_without_waiting(what: str,
 
 @pytest.mark.parametrize(
     "command",
-    [("train", "--help"), ("serve", "--team", "mine.toml", "serve.processes=2", "--port", "0")],
+    [
+        pytest.param(("train", "--help"), marks=pytest.mark.nightly),
+        ("serve", "--team", "mine.toml", "serve.processes=2", "--port", "0"),
+    ],
     ids=" ".join,
 )
 def test_no_process_imports_modules_from_the_working_folder(command: tuple[str, ...]) -> None:
