@@ -17,7 +17,7 @@ import pytest
 from podium.config import load
 from podium.errors import ConfigError
 from podium_testing import Answer, Hang, Rule, Status
-from podium_testing.__main__ import AnswerSettings, ServerSettings
+from podium_testing.__main__ import AnswerSettings, ServerSettings, main
 from podium_testing.faults import AnyFault
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "testing.md"
@@ -102,13 +102,13 @@ def test_the_program_prints_its_address_and_ends_on_a_signal(tmp_path: Path, num
     ("words", "said"),
     [(["missing.toml"], "no such file"), (["rpm=-1"], "rpm"), (["a.toml", "b.toml"], "one file")],
 )
-def test_the_program_reports_wrong_usage(words: list[str], said: str) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-m", "podium_testing", *words], capture_output=True, text=True, check=False
-    )
-    assert ended.returncode == 2
-    assert said in ended.stderr
-    assert len(ended.stderr.splitlines()) == 1
+def test_the_program_reports_wrong_usage(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert len(error.splitlines()) == 1
 
 
 # --- the documentation -----------------------------------------------------------------------------------
