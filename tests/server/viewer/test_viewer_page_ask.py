@@ -87,6 +87,7 @@ def test_the_answer_is_seen_while_its_worker_writes_it(kept_server, opened, tmp_
         assert "word59" not in page.inner_text(".answer")
 
 
+@pytest.mark.nightly
 def test_a_question_is_cancelled_with_escape_and_recorded_so(kept_server, opened) -> None:
     url = kept_server(slow_pool(), planner="single:ada")
     page = opened.go(url, "ask", "textarea")
@@ -98,6 +99,7 @@ def test_a_question_is_cancelled_with_escape_and_recorded_so(kept_server, opened
     assert [trace["status"] for trace in httpx.get(f"{url}/api/traces").json()["traces"]] == ["cancelled"]
 
 
+@pytest.mark.nightly
 def test_a_question_that_the_server_lost_ends_when_it_is_cancelled(kept_server, opened) -> None:
     page = opened.go(kept_server(slow_pool(), planner="single:ada"), "ask", "textarea")
     page.route(re.compile("/api/(traces|ask)/"), lambda route: route.fulfill(status=404, json={}))
@@ -167,6 +169,7 @@ def test_page_shows_the_refusal_message_of_the_server(url, opened_once) -> None:
     assert page.locator("form.ask button.first").is_enabled()
 
 
+@pytest.mark.nightly
 def test_the_page_fits_a_phone_and_the_graph_runs_down(url, phone) -> None:
     page = phone.go(url, "ask", "textarea")
     page.fill("textarea", QUESTION)

@@ -307,6 +307,7 @@ def test_a_plan_left_while_it_is_written_says_so_here_and_in_another_tab(team, o
     page.wait_for_selector(".trouble:has-text('You left the page while the plan was written.')")
 
 
+@pytest.mark.nightly
 def test_a_running_question_s_time_counts_from_its_beginning(slow_team, opened_with_clock) -> None:
     _, url = slow_team
     page = opened_with_clock.go(url, "chat", "#message")
@@ -328,6 +329,7 @@ def test_a_question_that_the_server_lost_ends_when_it_is_cancelled(slow_team, op
     page.wait_for_selector(".first:has-text('Send')")
 
 
+@pytest.mark.nightly
 def test_a_question_that_cannot_be_read_for_a_while_is_answered_later(slow_team, opened_once) -> None:
     go_on, url = slow_team
     page = opened_once.go(url, "chat", "#message")

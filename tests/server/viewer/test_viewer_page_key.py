@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
 from key_storage import KeyStorage
 
 
@@ -42,6 +43,7 @@ def test_the_viewer_requests_a_key_once_and_sends_it_with_every_request(
     assert page.evaluate("Object.keys(localStorage)") == []
 
 
+@pytest.mark.nightly
 def test_a_shortened_key_is_refused_and_the_whole_one_taken(serve, opened, tmp_path: Path) -> None:
     url, key = keyed(serve, tmp_path)
     page = opened.go(url, "pool", "dialog[open]")
@@ -60,6 +62,7 @@ def test_viewer_says_that_a_key_is_needed(serve, opened, tmp_path: Path) -> None
     page.wait_for_selector("[role=alert]:has-text('A key is needed')")
 
 
+@pytest.mark.nightly
 def test_a_key_that_is_refused_is_not_asked_for_again_by_itself(
     serve, opened_with_clock, tmp_path: Path
 ) -> None:

@@ -63,6 +63,8 @@ EXHAUSTING = {
     "dollars": ("$" * 4_000 + "\n") * 20,
     "brackets": "[a\n" * 30_000,
 }
+USUAL = ("quotes", "fractions", "emphasis", "lists")
+"""Those that are not for the night."""
 
 
 def test_tables_code_and_mathematics_are_formatted_on_a_phone(trace_server, phone) -> None:
@@ -128,7 +130,9 @@ def test_no_other_script_can_make_a_policy_and_no_text_becomes_html(trace_server
     opened_once.faults.clear()  # The browser reports the three attempts.
 
 
-@pytest.mark.parametrize("name", EXHAUSTING)
+@pytest.mark.parametrize(
+    "name", [name if name in USUAL else pytest.param(name, marks=pytest.mark.nightly) for name in EXHAUSTING]
+)
 def test_a_text_that_would_exhaust_the_parser_is_shown_all_the_same(
     trace_server, opened_once, name: str
 ) -> None:

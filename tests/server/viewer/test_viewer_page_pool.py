@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from podium.errors import WorkerError
 from podium.types import Limits, Price, Profile
 from podium.workers.pool import Pool
@@ -48,11 +50,13 @@ def test_workers_are_shown_with_prices_and_health(kept_server, opened) -> None:
     page.wait_for_selector(".tag:text-is('single:ada, as configured')")
 
 
+@pytest.mark.nightly
 def test_the_pool_fits_a_phone(plain_url, phone) -> None:
     phone.go(plain_url, "pool", ".worker >> nth=5")
     assert phone.overflow == 0
 
 
+@pytest.mark.nightly
 def test_the_theme_is_the_system_s_until_it_is_turned_and_then_remembered(plain_url, opened) -> None:
     page = opened.go(plain_url, "pool", ".worker")
     paper = "getComputedStyle(document.body).backgroundColor"
@@ -67,6 +71,7 @@ def test_the_theme_is_the_system_s_until_it_is_turned_and_then_remembered(plain_
     assert page.evaluate(paper) == light
 
 
+@pytest.mark.nightly
 def test_words_can_be_read_in_both_themes(plain_url, opened) -> None:
     contrast = """() => {
         const channels = (name) => {

@@ -294,6 +294,7 @@ def test_comparison_with_a_missing_run_shows_a_message(url, opened_once, runs: P
     assert page.inner_text(".trouble") == "There is no run 'nobody' in the server's folder of runs."
 
 
+@pytest.mark.nightly
 def test_runs_fit_a_phone(url, phone, runs: Path) -> None:
     training(runs, "small", 4)
     compared(runs / "small")

@@ -160,6 +160,7 @@ def test_days_without_questions_and_servers_without_budgets_say_what_to_do(url, 
     assert "the last day is before the first" in page.inner_text(".trouble")
 
 
+@pytest.mark.nightly
 def test_spend_with_long_names_of_workers_fits_a_phone(shared_serve: Serve, phone, tmp_path: Path) -> None:
     traces = paid(1)
     round_ = traces[0].rounds[0]
@@ -171,6 +172,7 @@ def test_spend_with_long_names_of_workers_fits_a_phone(shared_serve: Serve, phon
     assert phone.overflow == 0
 
 
+@pytest.mark.nightly
 def test_spend_fits_a_phone_in_the_dark(url, phone) -> None:
     phone.page.emulate_media(color_scheme="dark")
     page = phone.go(url, "spend", ".bars svg .day")

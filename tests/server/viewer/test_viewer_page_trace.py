@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import httpx
+import pytest
 from viewer_traces import WRITABLE, answered, hundred_steps, plain, poisoned, troubled, two_rounds
 
 from podium.trace import Reply, Trace
@@ -172,6 +173,7 @@ def test_trace_is_deleted_after_confirmation(trace_server, opened_once) -> None:
     assert httpx.get(f"{trace_server.url}/api/traces/{trace.id}").status_code == 404
 
 
+@pytest.mark.nightly
 def test_a_trace_of_a_hundred_steps_is_drawn_and_stays_at_hand(trace_server, opened_once) -> None:
     page = trace_server.show(opened_once, hundred_steps())
     page.wait_for_selector(".step-box")
@@ -211,6 +213,7 @@ def test_harmful_texts_are_shown_without_effect(trace_server, opened_once) -> No
     assert opened_once.overflow == 0
 
 
+@pytest.mark.nightly
 def test_an_answer_is_shown_whole_and_other_long_texts_are_folded(trace_server, opened_once) -> None:
     page = trace_server.show(opened_once, plain("a" * 1_000_000))
     lengths = "(box) => [...box.querySelectorAll('pre')].map((pre) => pre.textContent.length)"

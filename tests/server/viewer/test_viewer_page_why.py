@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from viewer_traces import rejected_first, troubled, two_rounds
 
 
@@ -44,6 +45,7 @@ def test_a_rejected_plan_stands_with_error_prompt_thoughts_parameters(trace_serv
     assert '"max_tokens": 64' in page.inner_text(".step-detail")
 
 
+@pytest.mark.nightly
 def test_one_worker_alone_is_priced_with_its_source_on_a_phone(trace_server, phone) -> None:
     page = trace_server.show(phone, rejected_first())
     page.wait_for_selector(".explanation")
