@@ -68,7 +68,8 @@ def test_a_run_on_test_is_declared_first_and_tables_count_the_looks(
     another = podium(*TEST, "repeats=2", "--declare", "Twice.", "--json")
     assert "resume" in another.err or "another configuration" in another.err
     other = podium(
-        "eval", "s.toml", "split=test", "repeats=2", "--run", "runs/q", "--declare", "Again.", "--json"
+        *("eval", "s.toml", "split=test", "processes=1", "repeats=2"),
+        *("--run", "runs/q", "--declare", "Again.", "--json"),
     )
     assert "Look 2 at the test split" in str(Comparison.model_validate_json(other.out).notes)
     lines = [json.loads(line) for line in Path("mine.looks.jsonl").read_text().splitlines()]
