@@ -50,14 +50,6 @@ async def test_a_completion_becomes_a_plan() -> None:
     assert script.asked[0][0] == build_prompt(SITUATION, PromptSettings())
 
 
-async def test_a_plan_with_partial_access_is_invalid_under_all_or_none() -> None:
-    chain = "model_id = [0, 1]\nsubtasks = ['Add.', 'Check.']\naccess_list = [[], [0]]"
-    plan = await Conductor(Script(chain), PromptSettings(access="all_or_none")).plan(SITUATION)
-    assert isinstance(plan.decision, PlanError)
-    assert plan.decision.kind == "partial_access"
-    assert isinstance((await Conductor(Script(chain)).plan(SITUATION)).decision, Workflow)
-
-
 @pytest.mark.parametrize(("cost_sensitivity", "shown"), [(None, {1}), (0.0, {0}), (3.0, {3}), (2.5, {2, 3})])
 async def test_fractional_cost_sensitivity_draws_one_of_the_two_nearest_levels(
     cost_sensitivity: float | None, shown: set[int]

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from podium.calls import Dispatcher
-from podium.conductor import Conductor, Policy, Sampling
+from podium.conductor import Conductor, Sampling
 from podium.conductor.opening import build_endpoint
 from podium.conductor.policy import WorkerPolicy
 from podium.conductor.settings import ConductorSettings
@@ -17,7 +17,7 @@ from podium.errors import WorkerError
 from podium.planner import PlanRequest
 from podium.team import Runner
 from podium.trace.serialization import read_document, to_json
-from podium.types import Limits, Message, Price, Profile, Question, Usage
+from podium.types import Limits, Message, Price, Profile, Question
 from podium.workers import Pool, ScriptedWorker, Worker
 from podium.workflow import PlanError, Workflow
 
@@ -79,18 +79,6 @@ async def serve(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Serve]:
         await worker.close()
     for runner in runners:
         await runner.cleanup()
-
-
-async def test_a_served_model_conducts(serve: Serve) -> None:
-    endpoint = Endpoint()
-    policy: Policy = await serve(endpoint, model="big", price=Price(input=1.0, output=10.0))
-    plan = await Conductor(policy).plan(PlanRequest(Question(text="3 + 4?"), (Profile(name="a"),)))
-    assert isinstance(plan.decision, Workflow)
-    assert plan.spent.usage == Usage(input_tokens=1000, output_tokens=100)
-    assert plan.spent.cost_usd == pytest.approx(0.002)
-    assert policy.name == "big"
-    assert endpoint.bodies[0]["model"] == "big"
-    assert [message["role"] for message in endpoint.bodies[0]["messages"]] == ["system", "user"]
 
 
 async def test_a_temperature_is_sent_only_where_configured_and_never_a_seed(serve: Serve) -> None:

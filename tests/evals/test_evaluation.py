@@ -110,15 +110,6 @@ async def test_unreadable_plans_are_invalid_and_cost_nothing():
     assert (found.validity, found.calls, found.cost_usd, found.accuracy.mean) == (0, 0, 0, 0)
 
 
-async def test_each_question_may_have_its_own_pool():
-    pools = {task.id: Pool([scripted(f"w{k}"), scripted("w")]) for k, task in enumerate(TASKS)}
-    found = await evaluate(
-        Runner(Single("w"), Pool([scripted("w")])), TASKS, pool_for=lambda task: pools[task.id]
-    )
-    assert found.pool == ("w0", "w", "w1", "w2", "w3")
-    assert [r.trace.pool[0].name for r in found.rollouts] == ["w0", "w1", "w2", "w3"]
-
-
 async def test_a_learner_forgets_between_repeats_of_generated_questions(specialists):
     forgotten: list[int] = []
 

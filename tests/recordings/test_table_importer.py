@@ -281,17 +281,6 @@ def test_rows_without_an_id_or_a_worker_are_left_out_and_counted(tmp_path: Path,
     }
 
 
-def test_the_files_of_a_mapping_may_lie_in_another_folder(tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-    mapping = write_tables(tmp_path / "data", "jsonl")
-    moved = mapping.rename(tmp_path / "columns.toml")
-    assert (
-        "questions.jsonl: there is no such file; check the path. Paths in a mapping are read from its folder."
-        in refused(gather_mapped, moved)
-    )
-    assert read_mapping(moved, tmp_path / "data").questions.file == tmp_path / "data" / "questions.jsonl"
-
-
 def test_a_column_that_only_the_template_or_where_names_must_be_there_too(tmp_path: Path) -> None:
     mapping = write_tables(tmp_path, "parquet", "{boddy}")
     assert "has no column 'boddy'; did you mean 'body'?" in refused(gather_mapped, mapping)
