@@ -3,7 +3,7 @@
 # make orchestra   train small language models that know parts of a made-up world, as workers: hours on two cores (AT_ONCE=11 on a GPU)
 # make test   set up and run all tests          make check   style, types, layers
 # make smoke-train   the whole path of training a language model, on random models of two layers
-# make nightly  all generators of reasoning-gym: sampled, graded, their splits; calls through litellm; real clients; real models; 2,000 odd requests to the server; an hour of fuzzing
+# make nightly  all generators of reasoning-gym: sampled, graded, their splits; calls through litellm; real clients; real models; 2,000 odd requests to the server; an hour of fuzzing; the tests marked nightly
 # make docs   the site of the documents, into site/
 # make constraints  pin the dependencies for a release; make audit  look the pinned ones up in the database of known faults
 # make bench  Podium's own time beside other tools, in some twenty minutes: docs/results/bench.md
@@ -28,7 +28,7 @@ export TOKENIZERS_PARALLELISM ?= false
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev install-gpu check test test-front test-torch test-rest test-lab test-research test-all docs smoke-train constraints audit nightly nightly-integrations bench bench-gpu demo orchestra clean
+.PHONY: help setup setup-dev install-gpu check test test-cli test-server test-routes test-training test-library test-evals test-rest test-lab test-research test-all docs smoke-train constraints audit nightly nightly-integrations bench bench-gpu demo orchestra clean
 
 help:
 	@sed -n '1,11s/^# //p' Makefile
@@ -84,24 +84,37 @@ check: setup-dev
 	MYPYPATH=benchmarks:runs $(BIN)/mypy --allow-untyped-calls --no-warn-return-any $(SCRIPTS)
 	$(BIN)/lint-imports --no-logo
 
-# Five processes on two cores: a test waits for a third of its time, for servers, other processes and time limits. Each
-# has whole files, in the order of the folders: what the last ones hold is short. Each collects all tests of its run, so
-# what loads torch is a run of one process.
-FRONT := tests/server tests/cli tests/inspect_provider tests/library tests/faults tests/calls tests/team testing/tests
+# Seven processes on two cores: a test waits for a third of its time, for servers, other processes and time limits. What
+# loads torch is in one of them.
+SERVER   := $(wildcard tests/server/test_*.py)
 TRAINING := tests/conductor tests/train tests/security/test_checkpoint_code.py tests/test_configs.py
-RUN := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 12 --durations-min 4
+LIBRARY  := tests/docs tests/real_models tests/library tests/calls tests/team tests/inspect_provider testing/tests
+EVALS    := tests/evals tests/workers tests/security tests/recordings tests/rollout tests/scoring tests/planners
+RUN      := $(BIN)/pytest --durations 12 --durations-min 4
 
 test: setup-dev
-	$(MAKE) -j 3 test-front test-torch test-rest
+	$(MAKE) -j 7 test-cli test-server test-routes test-training test-library test-evals test-rest
 
-test-front: setup-dev
-	$(RUN) $(FRONT)
+test-cli: setup-dev
+	$(RUN) tests/cli
 
-test-torch: setup-dev
-	$(RUN) -n 0 $(TRAINING)
+test-server: setup-dev
+	$(RUN) $(SERVER) tests/faults
+
+test-routes: setup-dev
+	$(RUN) $(addprefix --ignore ,$(SERVER)) tests/server
+
+test-training: setup-dev
+	$(RUN) $(TRAINING)
+
+test-library: setup-dev
+	$(RUN) $(LIBRARY)
+
+test-evals: setup-dev
+	$(RUN) $(addprefix --ignore ,$(TRAINING)) $(EVALS)
 
 test-rest: setup-dev
-	$(RUN) $(addprefix --ignore ,$(FRONT) $(TRAINING)) tests
+	$(RUN) $(addprefix --ignore ,tests/cli tests/server tests/faults $(TRAINING) $(LIBRARY) $(EVALS)) tests
 
 # The small workers, the warm start and small policies in NumPy.
 test-lab: setup-dev

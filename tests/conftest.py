@@ -10,10 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import pytest
-from xdist.scheduler import LoadFileScheduling
 
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter
 from postgres_server import PostgresServer
@@ -21,25 +19,8 @@ from postgres_server import PostgresServer
 __all__ = ["pytest_collection_finish"]
 
 MakeRecording = Callable[..., Recording]
-_FOLDERS = ("viewer", "real_models")
-"""Folders whose test files share something that is slow to start: a browser, servers of real models."""
-
 _DATA = pytest.StashKey[str]()
 """The folder that holds the data folder of each test."""
-
-
-class _ByFileOrFolder(LoadFileScheduling):
-    """One process of xdist runs all tests of a file, or of a folder, so that shared fixtures start only once."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        file: str = super()._split_scope(nodeid)
-        folder = Path(file).parent.name
-        return folder if folder in _FOLDERS else file
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByFileOrFolder | None:
-    return _ByFileOrFolder(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture
