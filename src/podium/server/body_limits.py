@@ -46,7 +46,8 @@ class BodyLimits:
         if scope["type"] != "http" or scope["method"] in SAFE_METHODS:
             await self._app(scope, receive, send)
             return
-        declared, encodings = b"", []
+        declared = b""
+        encodings: list[bytes] = []
         for name, value in scope["headers"]:
             if name == b"content-length":
                 declared = value

@@ -261,7 +261,8 @@ class PreparedQuestion:
         `APIError`: all answers failed."""
         if all(trace.answer is None for trace in traces.values()):
             raise no_answer_error(traces[0])
-        answers, failed = {}, []
+        answers: dict[int, ServedAnswer] = {}
+        failed: list[ServedAnswer] = []
         for number in sorted(traces):
             answer = answer_from_trace(traces[number], self.request.ignored)
             if traces[number].answer is None:

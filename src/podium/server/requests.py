@@ -187,9 +187,8 @@ def _path(document: Any, loc: tuple[int | str, ...]) -> list[int | str]:
     """The path of a location in the document, without pydantic's names for the alternatives of a union."""
     path: list[int | str] = []
     for depth, part in enumerate(loc):
-        if (isinstance(document, dict) and part in document) or (
-            isinstance(document, list) and isinstance(part, int) and part < len(document)
-        ):
+        in_list = isinstance(document, list) and isinstance(part, int) and part < len(document)
+        if in_list or (isinstance(document, dict) and part in document):
             document = document[part]
         elif not isinstance(document, dict) or depth < len(loc) - 1 or "[" in str(part):
             continue  # An alternative, such as "literal['none','auto']", and not a missing field.

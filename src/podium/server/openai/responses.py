@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.responses import Response
@@ -49,9 +50,11 @@ def add_routes(app: FastAPI, service: Service, background: BackgroundQuestions) 
             raise invalid("background: a response in the background is kept: leave store out.", "background")
         chat_request = await read_response(body, service, caller)
         question = await PreparedQuestion.open(service, chat_request, caller)
-        echo = {"safety_identifier": body.safety_identifier, "prompt_cache_key": body.prompt_cache_key}
-        if body.background:
-            echo["background"] = True
+        echo: dict[str, Any] = {
+            "safety_identifier": body.safety_identifier,
+            "prompt_cache_key": body.prompt_cache_key,
+            **({"background": True} if body.background else {}),
+        }
         frame = ResponseFrame(
             question.ids[0],
             EchoedFields(
