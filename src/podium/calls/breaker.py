@@ -44,7 +44,6 @@ class Breaker:
     costs one timeout at most. The breaker stays closed if the worker answers other calls meanwhile.
 
     Args:
-        limits: the limits of the worker.
         on_change: called with the cooldown when the breaker opens and when a probe has failed, and with None when the
             breaker closes.
     """

@@ -281,12 +281,9 @@ def open_dispatcher(
 ) -> Iterator[Dispatcher]:
     """Open a dispatcher, and close its files at the end.
 
-    A run with paid workers keeps a cache and a spend limit in its folder, so that a resumed run pays for no answer
-    twice.
-
     Args:
-        paid_workers: whether any worker costs money. If none does, a cache or a spend limit is opened only if a setting
-            names it.
+        paid_workers: whether any worker costs money. Then a run keeps a cache and a spend limit in its folder, so that
+            it pays for no answer twice when it is resumed. Otherwise they are opened only if a setting names them.
         cache, replay, day_usd, run_usd: as in `TeamSettings`.
         pays: whether something else costs money, such as plans.
         run: the run's folder. It is made if it is missing.

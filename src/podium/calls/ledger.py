@@ -68,7 +68,6 @@ class Ledger:
     further calls. A planner's calls are not counted.
 
     Args:
-        budget: the limits.
         deadline: when `budget.seconds` are over, on the event loop's clock. None sets no limit.
         spend_limits: limits in dollars that other questions share.
     """

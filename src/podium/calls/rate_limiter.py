@@ -112,7 +112,13 @@ class RateLimiter:
             model_host.add(model, self)
         self._free = limits.concurrency
         self._concurrency = limits.concurrency
-        self._requests = () if limits.rpm is None else _windows(limits.rpm)
+        self._requests: tuple[SlidingWindow, ...] = ()
+        if limits.rpm is not None:
+            burst = max(1.0, 2 * limits.rpm / _MINUTE_PARTS)
+            self._requests = (
+                SlidingWindow(limits.rpm, _LIMIT_MINUTE_S),
+                SlidingWindow(burst, _LIMIT_MINUTE_S / _MINUTE_PARTS),
+            )
         self._tokens = None if limits.tpm is None else SlidingWindow(limits.tpm, _LIMIT_MINUTE_S)
         self._paused_until = 0.0
         self._waiting: dict[str, deque[_Waiter]] = {}
@@ -188,7 +194,9 @@ class RateLimiter:
         while self._free and (waiter := self._next_waiter()) is not None:
             wait = self._wait_s(waiter.tokens, now)
             if wait > 0:
-                self._schedule_grant(wait)
+                if self._alarm is not None:
+                    self._alarm.cancel()
+                self._alarm = asyncio.get_running_loop().call_later(wait, self._grant_next)
                 return
             if self._model_host is not None and not self._model_host.admits(self._model):
                 return
@@ -229,17 +237,6 @@ class RateLimiter:
         for window in self._requests:
             wait = max(wait, window.wait_s(1, now))
         return wait if self._tokens is None else max(wait, self._tokens.wait_s(tokens, now))
-
-    def _schedule_grant(self, seconds: float) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
-        self._alarm = asyncio.get_running_loop().call_later(seconds, self._grant_next)
-
-
-def _windows(per_minute: float) -> tuple[SlidingWindow, SlidingWindow]:
-    return SlidingWindow(per_minute, _LIMIT_MINUTE_S), SlidingWindow(
-        max(1.0, 2 * per_minute / _MINUTE_PARTS), _LIMIT_MINUTE_S / _MINUTE_PARTS
-    )
 
 
 class ModelHost:

@@ -53,7 +53,6 @@ class SharedSpendLimit(SpendLimit):
             alone.
         name: "run" counts for as long as the file exists, and "day" starts again each day.
         limit_usd: the most dollars. Processes that open the same file may have different limits.
-        today: returns the name of the current day.
 
     Raises:
         UsageError: the limit is not an amount of dollars, or the file cannot be used.

@@ -193,15 +193,8 @@ class WorkerCall:
             return await asyncio.shield(first)
 
     async def _try(self, *, hedge: bool = False, begun: asyncio.Future[None] | None = None) -> Reply:
-        """Make one try within the worker's time limit, once the budgets, the breaker and the rate limiter allow it.
-
-        Args:
-            hedge: whether another try is in flight.
-            begun: set once the try is allowed.
-
-        Raises:
-            RefusalError: a budget refuses the try.
-        """
+        """Make one try within the worker's time limit, once budgets, breaker and rate limiter allow it, which sets
+        `begun`. A hedge is a try while another is in flight. A `RefusalError` says that a budget refuses it."""
         worker, channel, context = self._worker, self._channel, self._context
         reservation, lock = (self._reserve_hedge(), None) if hedge else await self._reserve()
         self._calls_to_reserve, receipt = 0, Receipt()
@@ -246,13 +239,7 @@ class WorkerCall:
 
         Until the worker has reported a token count, the bound is so high that a budget may refuse a call that it could
         pay for. Then one call at a time is made with a smaller reservation, and other calls wait until its usage shows
-        how the worker counts.
-
-        Returns:
-            The reservation, and the lock of that one call, which must be released when the call ends.
-
-        Raises:
-            RefusalError: a budget refuses the try.
+        how the worker counts. The lock of that one call must be released when the call ends.
         """
         bound = self._channel.input_bound
         if not bound.proven:

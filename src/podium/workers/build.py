@@ -70,13 +70,10 @@ def build_worker(
     """The worker that `spec` describes.
 
     Args:
-        spec: one `[[worker]]` of a pool file.
-        context: what the workers of a pool share. Default: a new context for this worker.
         kinds: the kinds to choose from, by name. Default: `BUILT_IN`.
 
     Raises:
-        ConfigError: a key that is not in the environment, a `base_url` that is no address, a recording that cannot be
-            read or lacks the worker, a program or function that is missing, a team that cannot be opened.
+        ConfigError: something that the worker needs is missing or cannot be used, such as its key, program or file.
     """
     kind = next(kind for kind in (kinds or BUILT_IN).values() if kind.spec is type(spec))
     try:
@@ -86,17 +83,10 @@ def build_worker(
 
 
 class UnreadyWorker(Worker):
-    """Stands for a worker that could not be built, in a pool that is only listed or checked. Every call fails.
-
-    Args:
-        spec: the spec of the worker. Planners see its profile.
-        reason: why the worker could not be built.
-    """
+    """Stands for a worker that could not be built, in a pool that is only listed or checked. Every call fails."""
 
     def __init__(self, spec: WorkerSpec, reason: ConfigError) -> None:
-        self.profile = spec.to_profile()
-        self.limits = spec.limits
-        self.fallback = spec.fallback
+        self.profile, self.limits, self.fallback = spec.to_profile(), spec.limits, spec.fallback
         self.identity = {"kind": getattr(spec, "kind", None)}
         self.traits = spec.traits
         self.reason = str(reason).removeprefix(f"Worker {spec.name!r}: ")

@@ -70,18 +70,14 @@ def _compute_all(texts: list[str], rounding: AnswerRounding) -> str:
         except ValueError as fault:
             faults.append(f"{expression} has no value here, for {fault}")
         else:
-            answer = _write_value(value, expression, rounding)
+            if "0x" in expression.lower() and value.denominator == 1:
+                answer = hex(value.numerator)
+            else:
+                answer = rounding.write(value) if rounding else format_number(value)
             lines.append(f"{expression} = {answer}")
     if answer is None:
         return tool.no_result("; ".join(faults))
     return "\n".join([*lines, *(f"{fault}." for fault in faults), tool.as_final_answer(answer)])
-
-
-def _write_value(value: Fraction, expression: str, rounding: AnswerRounding) -> str:
-    """The value, rounded as the text requests. It is hexadecimal if the expression is."""
-    if "0x" in expression.lower() and value.denominator == 1:
-        return hex(value.numerator)
-    return rounding.write(value) if rounding else format_number(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,8 +60,11 @@ class CodeWorker(Worker):
                 # A checkup sends no program, but must find out whether a program could run.
                 await pool.checked_isolation(allow_weak=self._allow_weak)
                 return tool.no_input_reply(request, NO_PROGRAM)
+            shown = [
+                {"response": text, "answer": final_answer(text)} for text in tool.responses(request.view)
+            ]
             async with pool.acquire(allow_weak=self._allow_weak) as (sandbox,):
-                ended = await sandbox.run(program, _stdin_text(request), self._allowance, report_error=True)
+                ended = await sandbox.run(program, json.dumps(shown), self._allowance, report_error=True)
         except ConfigError as error:
             raise WorkerError(str(error), kind="unready") from None
         except GraderError as error:
@@ -109,12 +112,6 @@ def program_in(text: str) -> str | None:
     """The program in a text: the last block with a program (`last_program`), or the whole text if it is a program. None
     if there is no program."""
     return last_program(text) or (text if is_program(text) else None)
-
-
-def _stdin_text(request: Request) -> str:
-    """The program's standard input: the responses that the tool sees, in order, each with its final answer."""
-    responses = tool.responses(request.view)
-    return json.dumps([{"response": text, "answer": final_answer(text)} for text in responses])
 
 
 def _result(printed: str) -> str:

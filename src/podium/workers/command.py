@@ -46,7 +46,6 @@ class CommandWorker(Worker):
     """A program that is run for each call.
 
     Args:
-        spec: the worker's settings. The program gets `max_tokens`, and may ignore it.
         folder: the program's working directory.
         named: the variables of `spec.env` with their values.
         scrub: removes secrets from the program's output.

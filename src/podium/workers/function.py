@@ -39,12 +39,9 @@ class FunctionWorker(Worker):
     """A Python function that answers messages.
 
     Args:
-        profile: what planners see of the worker.
         function: gets a list of `{"role": ..., "content": ...}`, and those of `seed`, `repeat`, `sample`, `max_tokens`
             and `receipt` for which it has parameters. It adds the cost of a failed call to `receipt`, a
             `podium.types.Receipt`. It returns text, a dict of `reply_form`, or a `Reply`.
-        limits, fallback: the limits of the worker's calls, and the name of its fallback.
-        secrets: removed from answers and errors.
         identity: what the answers depend on. If it is None, answers are not cached.
 
     Raises:

@@ -227,10 +227,7 @@ def build_pool(
     """Build the workers of a file that has been read.
 
     Args:
-        source: the file, for the lines of messages.
-        folder: the folder of the file. Paths of workers and ratings are relative to it, those of overrides to the
-            working folder.
-        kinds: the kinds that `known_kinds` returns.
+        folder: paths of workers and ratings are relative to it, those of overrides to the working folder.
         rated: whether the ratings that the file names are read.
         ready: whether every worker must be ready to be called. If not, an `UnreadyWorker` stands for a worker that is
             not, for example because its key is not in the environment.

@@ -83,8 +83,7 @@ class ResponseCache:
 
     Args:
         path: the SQLite file. The file and its folders are created if they are missing.
-        replay: whether replies come only from the file. Then no worker is called, nothing is written, and a request
-            that is not in the file raises a `WorkerError` of kind "unrecorded".
+        replay: whether replies come only from the file. Then no worker is called and nothing is written.
         create: whether a missing file is created. In replay it never is.
 
     Raises:
@@ -121,12 +120,10 @@ class ResponseCache:
         Of identical requests at the same time only one is sent, and the others wait for its reply. If that request
         fails or is cancelled, the next one is sent. Errors are not stored.
 
-        Args:
-            worker: a worker without an identity is called each time.
-            call: calls the worker, with retries and limits.
+        A worker without an identity is called each time.
 
         Raises:
-            WorkerError: in replay, the file has no such reply.
+            WorkerError: of kind "unrecorded" if the file has no such reply in replay.
             StoreError: the file cannot be read, or an earlier reply cannot be written. Nothing was paid. A reply that
                 was paid for is always returned, and if it cannot be written, the log says so.
         """

@@ -20,14 +20,12 @@ class ScriptedWorker(Worker):
     """Answers from a script.
 
     Args:
-        name: the worker's name in the pool.
         replies: replies in the order of the calls, or a mapping from texts to replies. In a mapping, the first text
             that the subtask or the question contains chooses the reply, any number of times. A `WorkerError` among the
             replies is raised.
         delay: seconds that each call takes.
         failures_spend: the tokens and dollars of each scripted failure.
         profile: what planners see. It overrides `name`.
-        limits, fallback: the limits of the worker's calls, and the name of its fallback.
     """
 
     traits = COSTLESS

@@ -72,15 +72,8 @@ class MessageForm:
         return tuple(folded)
 
     def after(self, said: str, messages: Sequence[Message]) -> MessageForm | None:
-        """The form to try next after an error of the endpoint.
-
-        Args:
-            said: the error's text.
-            messages: what was to be sent, before it was folded.
-
-        Returns:
-            None if the error is not about the form, or another form would change nothing.
-        """
+        """The form to try next after an endpoint said this of these messages, which are not folded. None if that is not
+        about the form, or another form would change nothing."""
         said = said.lower()
         if _ENDS.search(said):
             steps = [MessageForm(ends_with_user=True), MessageForm(in_turns=True, ends_with_user=True)]

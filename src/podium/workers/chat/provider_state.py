@@ -7,7 +7,7 @@ reasoning_content), or reason anew.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 _REASONING = ("reasoning_content", "reasoning", "thinking", "reasoning_text")
@@ -58,7 +58,8 @@ class StateCollector:
             for piece in pieces if isinstance(pieces, list) else ():
                 if isinstance(piece, dict):
                     self._add_piece(name, piece)
-                    shown.extend(_readable_texts(piece))
+                    readable = (piece.get(key) for key in ("text", "summary", "thinking"))
+                    shown.extend(text for text in readable if isinstance(text, str))
         for name in _REASONING:
             if isinstance(text := message.get(name), str) and text:
                 self._texts.setdefault(name, []).append(text)
@@ -77,7 +78,16 @@ class StateCollector:
             for name, parts in self._texts.items()
             if calls_tools or name not in _REASONING
         }
-        pieces = {name: [_join_texts(piece) for piece in kept] for name, kept in self._pieces.items()}
+        pieces = {
+            name: [
+                {
+                    key: "".join(value) if key in _JOINED and isinstance(value, list) else value
+                    for key, value in piece.items()
+                }
+                for piece in kept
+            ]
+            for name, kept in self._pieces.items()
+        }
         return {**texts, **self._values, **pieces}
 
     def _add_piece(self, name: str, piece: Mapping[str, Any]) -> None:
@@ -102,17 +112,3 @@ def _without_flags(extra: Mapping[str, Any]) -> dict[str, Any]:
     rest = {key: value for key, value in google.items() if key != "thought"}
     others = {key: value for key, value in extra.items() if key != "google"}
     return others | {"google": rest} if rest else others
-
-
-def _readable_texts(piece: Mapping[str, Any]) -> Iterator[str]:
-    """The readable reasoning in a piece."""
-    for key in ("text", "summary", "thinking"):
-        if isinstance(text := piece.get(key), str):
-            yield text
-
-
-def _join_texts(piece: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        key: "".join(value) if key in _JOINED and isinstance(value, list) else value
-        for key, value in piece.items()
-    }

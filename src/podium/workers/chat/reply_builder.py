@@ -159,7 +159,8 @@ class ReplyBuilder:
         if not isinstance(choices, list):
             return "", ""
         # Of several choices, which only `extra` can request, the first counts.
-        pieces = [self._take(choice) for choice in choices if _is_first(choice)]
+        first = [choice for choice in choices if isinstance(choice, dict) and not choice.get("index")]
+        pieces = [self._take(choice) for choice in first]
         return self._parser.add("".join(text for text, _ in pieces)), "".join(piece for _, piece in pieces)
 
     def end(self) -> tuple[str, str]:
@@ -225,10 +226,6 @@ def _begins_as_thought(text: str) -> bool | None:
     if begun.startswith(_OPENINGS):
         return True
     return None if any(opening.startswith(begun) for opening in _OPENINGS) else False
-
-
-def _is_first(choice: object) -> bool:
-    return isinstance(choice, dict) and not choice.get("index")
 
 
 def _content_text(content: object) -> str:

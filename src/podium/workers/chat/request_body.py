@@ -36,7 +36,6 @@ def chat_body(
             all other keys but the caller's.
         options: the caller's settings, which win over the worker's. Its `extra` does not set the model, the messages
             or a limit.
-        seed: of the call. A number that is made of it is sent if `spec` says so.
     """
     extra = spec.extra
     body: dict[str, Any] = {"model": model, "messages": _messages(messages, spec.name)}

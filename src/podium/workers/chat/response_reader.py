@@ -10,6 +10,7 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import aiohttp
@@ -49,7 +50,6 @@ class ResponseReader:
         streamed: whether the request was for a stream.
         timeout: seconds from now until the reply must be complete.
         first_token_timeout: seconds from now until a streamed reply must have begun, or None for no limit.
-        hold, call_parser: as for `ReplyBuilder`.
         listeners: who gets the text and who gets the reasoning, piece by piece.
     """
 
@@ -106,7 +106,7 @@ class ResponseReader:
         if 300 <= response.status < 400:
             raise self._failures.redirect(response.status, response.headers.get("Location", ""))
         if not 200 <= response.status < 300:
-            content = await _read_error(response)
+            content = await _read_within(response, _ERROR_BODY_S)
             if isinstance(body := self._parsed(content), dict):
                 self.builder.add_usage(body)
             raise self._failures.status(response.status, response.headers, read_error_body(content))
@@ -163,7 +163,7 @@ class ResponseReader:
             for start in range(0, len(chunk), _DECODED_BYTES):
                 for data in decoder.feed(chunk[start : start + _DECODED_BYTES]):
                     if self._take(data, response):
-                        await _release(response)
+                        await _read_within(response, _RELEASING_S)
                         return self._check_stream()
                 if start:
                     await asyncio.sleep(0)
@@ -266,29 +266,14 @@ def _count_values(data: bytes) -> int:
     return sum(map(data.count, (b",", b"[", b"{")))
 
 
-async def _read_error(response: aiohttp.ClientResponse) -> bytes:
-    """The part of an error response's body that arrives within `_ERROR_BODY_S`."""
-    pieces, size = [], 0
-    try:
-        async with asyncio.timeout(_ERROR_BODY_S):
-            async for piece in response.content.iter_any():
-                pieces.append(piece)
-                size += len(piece)
-                if size > _MAX_ERROR_BYTES:
-                    break
-    except (TimeoutError, aiohttp.ClientError, OSError):
-        pass
-    return b"".join(pieces)[:_MAX_ERROR_BYTES]
-
-
-async def _release(response: aiohttp.ClientResponse) -> None:
-    """Read the response to its end, if that arrives at once."""
-    try:
-        async with asyncio.timeout(_RELEASING_S):
-            while await response.content.readany():
-                pass
-    except (TimeoutError, aiohttp.ClientError, OSError):
-        pass
+async def _read_within(response: aiohttp.ClientResponse, seconds: float) -> bytes:
+    """The part of a body, of at most `_MAX_ERROR_BYTES`, that arrives within a time."""
+    received = bytearray()
+    with suppress(TimeoutError, aiohttp.ClientError, OSError):
+        async with asyncio.timeout(seconds):
+            while len(received) <= _MAX_ERROR_BYTES and (piece := await response.content.readany()):
+                received += piece
+    return bytes(received[:_MAX_ERROR_BYTES])
 
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")

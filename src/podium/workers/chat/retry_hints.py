@@ -39,9 +39,6 @@ def retry_after(
     """Seconds to wait before a retry, at least 0, or None if the response gives no usable hint.
 
     Args:
-        headers: of the response, with names of any case.
-        body: its JSON, if it has any.
-        text: the message of its error.
         limited: whether a rate limit was reached. Only then `x-ratelimit-reset` and its like are read, since providers
             send them with every response.
     """

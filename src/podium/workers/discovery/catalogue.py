@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,7 +23,6 @@ from podium.workers.discovery.models import FoundModel, FoundServer
 _MAX_LIST_BYTES = 64 << 20
 """The most bytes of a list."""
 _TIMEOUT_S = 60.0
-_PER_MILLION = 1_000_000
 
 
 async def read_catalogue(base_url: str, key: str | None, key_env: str | None) -> FoundServer:
@@ -94,9 +92,14 @@ async def _get(endpoint: Endpoint, failures: Failures) -> bytes:
 
 def _found(row: Mapping[str, Any], endpoint: Endpoint, key_env: str | None) -> FoundModel | None:
     """A model of the list. None if the model is left out."""
-    price = _price(row.get("pricing"))
     form = row.get("architecture") or {}
-    if price is None or "text" not in form.get("output_modalities", ["text"]):
+    try:
+        # Round, since 0.00000025 times a million is a little off.
+        sent, written = (round(float(row["pricing"][key]) * 1e6, 6) for key in ("prompt", "completion"))
+        price = Price(input=sent, output=written)
+    except (KeyError, TypeError, ValueError):
+        return None
+    if "text" not in form.get("output_modalities", ["text"]):
         return None
     name, length = str(row["id"]), row.get("context_length")
     return FoundModel(
@@ -109,15 +112,3 @@ def _found(row: Mapping[str, Any], endpoint: Endpoint, key_env: str | None) -> F
         key_env=key_env,
         about=str(row.get("name") or name),
     )
-
-
-def _price(pricing: Any) -> Price | None:
-    """Dollars per million tokens. None if there is no usable price."""
-    try:
-        sent, written = float(pricing["prompt"]), float(pricing["completion"])
-    except (KeyError, TypeError, ValueError):
-        return None
-    if not all(math.isfinite(price) and price >= 0 for price in (sent, written)):
-        return None
-    # Round, since 0.00000025 times a million is a little off.
-    return Price(input=round(sent * _PER_MILLION, 6), output=round(written * _PER_MILLION, 6))
