@@ -3,7 +3,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.calls import Ledger, Reservation
+from podium.calls import Ledger, Reservation, SubLedger
 from podium.types import Budget, Price, Profile, Spent, Usage
 from podium.workers import ScriptedWorker
 
@@ -108,8 +108,8 @@ async def test_a_call_that_can_never_fit_the_budget_is_refused_at_once():
 
 def test_ledger_part_reports_its_own_spending_and_counts_in_the_total():
     ledger = Ledger(Budget(calls=3, usd=1.0))
-    part = ledger.sub_ledger()
-    within = part.sub_ledger()
+    part = SubLedger(ledger)
+    within = SubLedger(part)
     spent = Spent(Usage(input_tokens=4, output_tokens=1), 0.25)
     for account in (ledger, part, within):
         assert account.try_reserve(Reservation(1, 10, 0.3), now=0.0) is None
@@ -122,7 +122,7 @@ def test_ledger_part_reports_its_own_spending_and_counts_in_the_total():
 
 def test_cached_reply_uses_no_budget():
     ledger = Ledger(Budget(tokens=5))
-    part = ledger.sub_ledger()
+    part = SubLedger(ledger)
     saved = Spent(Usage(input_tokens=90), saved_usd=0.5)
     part.observe(saved)
     assert (part.spent, ledger.totals.tokens, ledger.totals.usd, ledger.exhausted) == (saved, 0, 0.0, False)

@@ -94,7 +94,16 @@ class Breaker:
                 self._probing = True
                 return True
             if not wait or now >= give_up or (not self._probing and self.cooldown.probe_at > give_up):
-                raise self._refusal(now)
+                wait_s = max(0.0, self.cooldown.probe_at - now)
+                when = (
+                    "is being tried again just now" if self._probing else f"is tried again in {wait_s:.0f} s"
+                )
+                failures = self.cooldown.failures
+                failed = "a failed call" if failures == 1 else f"{failures} failed calls in a row"
+                raise WorkerError(
+                    f"It is in cooldown after {failed} and {when}; the latest: {self.cooldown.error}",
+                    kind="open",
+                )
             until = give_up if self._probing else self.cooldown.probe_at
             self._changed.clear()
             try:
@@ -152,13 +161,3 @@ class Breaker:
         self.cooldown = Cooldown(since, probe_at, self._failures, str(error))
         self.release(probe=probe)
         self._on_change(self.cooldown)
-
-    def _refusal(self, now: float) -> WorkerError:
-        cooldown = self.cooldown
-        assert cooldown is not None
-        wait = max(0.0, cooldown.probe_at - now)
-        when = "is being tried again just now" if self._probing else f"is tried again in {wait:.0f} s"
-        failed = "a failed call" if cooldown.failures == 1 else f"{cooldown.failures} failed calls in a row"
-        return WorkerError(
-            f"It is in cooldown after {failed} and {when}; the latest: {cooldown.error}", kind="open"
-        )

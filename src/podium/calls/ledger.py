@@ -86,10 +86,6 @@ class Ledger:
         """All limits that a call is charged to. The question's own limit comes first."""
         self.totals = LedgerTotals()
 
-    def sub_ledger(self) -> SubLedger:
-        """A ledger of the same account that also says what is spent through it."""
-        return SubLedger(self)
-
     async def reserve(self, reservation: Reservation, *, final: bool = True) -> str | None:
         """Reserve what a call may take. If there is no room, wait while calls in flight may still make room.
 

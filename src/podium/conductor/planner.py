@@ -11,6 +11,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from random import Random
 
+from podium.calls import SubLedger
 from podium.conductor.plan_format import PlanFormat
 from podium.conductor.policy import Completion, Policy, Sampling
 from podium.conductor.prompt import (
@@ -77,7 +78,7 @@ class Conductor(Planner):
         """
         prompt = self._prompt_for(request)
         numbering = PolicyNumbering.of(request.pool, prompt)
-        ledger = request.ledger.sub_ledger()
+        ledger = SubLedger(request.ledger)
         calls = replace(request.calls, ledger=ledger)
         request = numbering.request(replace(request, calls=calls))
         messages = build_prompt(request, prompt)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from podium.calls import CallContext, Dispatcher, Ledger, Reservation, WorkerCall
+from podium.calls import CallContext, Dispatcher, Ledger, Reservation, SubLedger, WorkerCall
 from podium.conductor.format_probe import MAX_PROBE_OUTPUT_TOKENS, FormatNegotiator
 from podium.conductor.plan_format import CHOICES, PlanFormat, format_options, plan_text
 from podium.errors import RefusalError, WorkerError
@@ -135,7 +135,7 @@ class WorkerPolicy:
         The first completion with a schema also probes which plan format the endpoint obeys. The question's budget pays
         for the probe.
         """
-        ledger = (calls or PlanCalls()).ledger.sub_ledger()
+        ledger = SubLedger((calls or PlanCalls()).ledger)
         calls = replace(calls or PlanCalls(), ledger=ledger)
         if sampling.schema is None or self._negotiator is None:
             _, completion = await self._call(calls, messages, sampling)

@@ -16,7 +16,7 @@ from secrets import token_hex
 from typing import Self
 
 from podium import __version__
-from podium.calls import Dispatcher, Ledger
+from podium.calls import Dispatcher, Ledger, SubLedger
 from podium.errors import StoreError, UsageError, WorkerError, flatten_group
 from podium.executor import Execution, ExecutionSettings, QuestionContext, StreamedExecution, make_fence_mark
 from podium.executor.streamed_execution import may_overlap
@@ -267,7 +267,7 @@ class _QuestionRun:
 
     def begin_round(self, number: int) -> OpenRound:
         """The next round, whose plan is not written yet."""
-        began, planning = self._context.elapsed(), self._context.ledger.sub_ledger()
+        began, planning = self._context.elapsed(), SubLedger(self._context.ledger)
         self._round = OpenRound(number, self._history.earlier_rounds, began, planning)
         return self._round
 

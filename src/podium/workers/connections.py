@@ -26,15 +26,11 @@ class Connections:
 
     def __init__(self, secrets: Secrets | None = None) -> None:
         self.secrets = Secrets.of_proxies() if secrets is None else secrets
-        self._sessions = PerLoop(_open)
-
-    async def session(self) -> aiohttp.ClientSession:
-        """The session of the running event loop. The first call opens it."""
-        return await self._sessions.get()
-
-    async def close(self) -> None:
-        """Close the running loop's session. Calling this twice is fine. A later call opens a new session."""
-        await self._sessions.close()
+        sessions = PerLoop(_open)
+        self.session = sessions.get
+        """Awaits the session of the running event loop. The first call opens it."""
+        self.close = sessions.close
+        """Closes the running loop's session. Calling this twice is fine. A later call opens a new session."""
 
 
 async def _open() -> AsyncGenerator[aiohttp.ClientSession]:

@@ -13,7 +13,7 @@ import importlib.util
 import json
 import os
 import ssl
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -195,7 +195,10 @@ class LiteLLMWorker(Worker):
             return self._failures.error(f"{what}: {shown}", kind, retryable=retryable)
         if status is None:
             return self._failures.error(shown, "protocol")
-        return self._failures.status(status, _headers(error), ProviderError(message))
+        # The library keeps the provider's headers in one of two places.
+        of_reply = getattr(getattr(error, "response", None), "headers", None) or {}
+        headers = dict(of_reply) | dict(getattr(error, "litellm_response_headers", None) or {})
+        return self._failures.status(status, headers, ProviderError(message))
 
 
 def check_installed() -> None:
@@ -237,7 +240,11 @@ def _underlying_error(error: Exception) -> tuple[str, WorkerErrorKind, bool] | N
     is retryable. None if there is no such error."""
     from openai import APIConnectionError  # noqa: PLC0415 - litellm depends on it
 
-    causes = tuple(_causes(error))
+    causes: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None:
+        causes.append(cause)
+        cause = cause.__cause__ or cause.__context__
     if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
         return "its certificate is not trusted", "connection", False
     if any(isinstance(cause, (APIConnectionError, *_CONNECTION_ERRORS)) for cause in causes):
@@ -247,13 +254,6 @@ def _underlying_error(error: Exception) -> tuple[str, WorkerErrorKind, bool] | N
     return None
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """The error and the chain of its causes."""
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
-
-
 def _message(error: Exception) -> str:
     return str(getattr(error, "message", None) or error) or type(error).__name__
 
@@ -261,12 +261,6 @@ def _message(error: Exception) -> str:
 def _status(error: Exception) -> int | None:
     status = getattr(error, "status_code", None)
     return status if isinstance(status, int) else None
-
-
-def _headers(error: Exception) -> dict[str, str]:
-    """The provider's headers, which the library keeps in one of two places."""
-    of_reply = getattr(getattr(error, "response", None), "headers", None)
-    return dict(of_reply or {}) | dict(getattr(error, "litellm_response_headers", None) or {})
 
 
 def _counts(usage: Any) -> Any:

@@ -113,6 +113,8 @@ class ResponseReader:
         first = await response.content.readany()
         if self._is_streamed(response, first):
             await self._read_events(response, first)
+            if not self.builder.choices:
+                raise self._failures.no_choices("a stream without any", retryable=True)
         else:
             await self._read_whole(response, first)
 
@@ -164,7 +166,7 @@ class ResponseReader:
                 for data in decoder.feed(chunk[start : start + _DECODED_BYTES]):
                     if self._take(data, response):
                         await _read_within(response, _RELEASING_S)
-                        return self._check_stream()
+                        return
                 if start:
                     await asyncio.sleep(0)
             size += len(chunk)
@@ -176,11 +178,11 @@ class ResponseReader:
             # Half an event means that the stream broke off.
             whole = data.strip() == _DONE or self._parsed(data) is not None
             if whole and self._take(data, response):
-                return self._check_stream()
+                return
         if self.builder.finish is None:
             came = f"the stream broke off after {self.builder.length} characters, without finish_reason or [DONE]"
             raise self._failures.error(came, "connection", retryable=True)
-        return self._check_stream()
+        return
 
     def end(self) -> None:
         """Pass on the text that has waited: the reply has ended."""
@@ -255,10 +257,6 @@ class ResponseReader:
             return json.loads(data)
         except (ValueError, RecursionError):
             return None
-
-    def _check_stream(self) -> None:
-        if not self.builder.choices:
-            raise self._failures.no_choices("a stream without any", retryable=True)
 
 
 def _count_values(data: bytes) -> int:

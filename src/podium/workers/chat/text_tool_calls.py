@@ -130,14 +130,11 @@ class TextToolCallParser:
         decoder = json.JSONDecoder()
         while position < len(text):
             value, end = decoder.raw_decode(text, position)
-            yield from self._calls_of(value)
+            if isinstance(value, dict) and value.keys() == {"tool_calls"}:
+                value = value["tool_calls"]
+            for entry in value if isinstance(value, list) else [value]:
+                yield self._call_of(entry)
             position = _value_start(text, end)
-
-    def _calls_of(self, value: Any) -> Iterator[CollectedCall]:
-        if isinstance(value, dict) and value.keys() == {"tool_calls"}:
-            value = value["tool_calls"]
-        for entry in value if isinstance(value, list) else [value]:
-            yield self._call_of(entry)
 
     def _call_of(self, entry: Any) -> CollectedCall:
         if isinstance(entry, dict) and isinstance(inner := entry.get("function"), dict):
