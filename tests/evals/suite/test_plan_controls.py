@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.errors import ConfigError
 from podium.evals.suite.plan_controls import (
     PLAN_CONTROLS,
     ControlContext,
-    check_control,
     controlled,
     most_frequent,
 )
+from podium.evals.suite.suite_settings import PlannerEntry
 from podium.planner import Planner, PlanRequest
 from podium.planners import Constant, random_workflow
 from podium.trace import Plan
@@ -134,5 +133,5 @@ def test_wrong_ratings_control_swaps_worker_descriptions() -> None:
 
 
 def test_a_misspelt_control_is_refused_with_the_nearest_name() -> None:
-    with pytest.raises(ConfigError, match=r"There is no control 'no-acess'; did you mean 'no-access'\?"):
-        check_control("no-acess")
+    with pytest.raises(ValueError, match=r"There is no control 'no-acess'; did you mean 'no-access'\?"):
+        PlannerEntry(controls=("no-acess",))

@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Literal
 
-from podium.config import suggestion
-from podium.errors import ConfigError
 from podium.planner import Planner, PlannerWrapper, PlanRequest
 from podium.planners.baseline import worker_number
 from podium.planners.constant_and_random import Constant, RandomPlans
@@ -196,9 +194,3 @@ def most_frequent(plans: Sequence[Workflow]) -> Workflow:
 
 def _shape(plan: Workflow) -> tuple[tuple[int, Access], ...]:
     return tuple((step.worker, step.access) for step in plan.steps)
-
-
-def check_control(name: str) -> None:
-    """Raise a `ConfigError` if there is no control of this name."""
-    if name not in PLAN_CONTROLS:
-        raise ConfigError(f"There is no control {name!r}; {suggestion(name, list(PLAN_CONTROLS))}")

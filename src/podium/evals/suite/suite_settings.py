@@ -12,9 +12,8 @@ from typing import Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from podium.conductor.settings import ConductorSettings
-from podium.config import Settings
-from podium.errors import ConfigError
-from podium.evals.suite.plan_controls import check_control
+from podium.config import Settings, suggestion
+from podium.evals.suite.plan_controls import PLAN_CONTROLS
 from podium.rollout.random_pools import PoolSampling
 from podium.team.settings import PlannerChoice
 from podium.types import Budget
@@ -99,10 +98,8 @@ class PlannerEntry(PlannerChoice):
     @classmethod
     def _known(cls, controls: tuple[str, ...] | Literal["all"]) -> tuple[str, ...] | Literal["all"]:
         for name in () if controls == "all" else controls:
-            try:
-                check_control(name)
-            except ConfigError as error:
-                raise ValueError(str(error)) from None
+            if name not in PLAN_CONTROLS:
+                raise ValueError(f"There is no control {name!r}; {suggestion(name, list(PLAN_CONTROLS))}")
         return controls
 
     @property

@@ -86,10 +86,12 @@ class TrainingAnswers:
         return vote or Single(answers.workers[int(answers.cost.argmin())])
 
     def best_within(self, cost_usd: float) -> tuple[str, int]:
-        """The most accurate worker, and how many of its answers `cost_usd` buys per question, at least one."""
+        """The most accurate worker, and how many of its answers `cost_usd` buys per question, at least one and at
+        most `MAX_SAMPLES`."""
         best = int(self.measured.accuracy.argmax())
-        samples = samples_within(cost_usd, float(self.measured.cost[best]))
-        return self.measured.workers[best], max(1, samples)
+        single_usd = float(self.measured.cost[best])
+        paid_for = MAX_SAMPLES if single_usd <= 0 else int(cost_usd / single_usd * COST_TOLERANCE)
+        return self.measured.workers[best], max(1, min(MAX_SAMPLES, paid_for))
 
     async def _answers(self) -> AnswerMatrix:
         """The answers from which votes are chosen: all samples of recorded workers, or else the first answers."""
@@ -114,10 +116,3 @@ class TrainingAnswers:
             return replace(answers, early_stop=early_stop, price_of=prices)
 
         return answers.cached(("priced", early_stop), priced)
-
-
-def samples_within(cost_usd: float, single_usd: float) -> int:
-    """How many answers of a worker `cost_usd` pays for, from 0 to `MAX_SAMPLES`."""
-    if single_usd <= 0:
-        return MAX_SAMPLES
-    return min(MAX_SAMPLES, int(cost_usd / single_usd * COST_TOLERANCE))

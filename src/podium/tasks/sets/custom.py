@@ -32,6 +32,7 @@ from podium.rows import (
     show_cell,
     template_columns,
 )
+from podium.tasks.generated import Split
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.math_graders import Numeric
 from podium.tasks.graders.registry import AnyGrader
@@ -49,7 +50,6 @@ from podium.tasks.sets.base import (
 )
 from podium.tasks.sets.prompts import content_id, strip_prompt
 
-Split = Literal["train", "validation", "test"]
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*|[1-9]\d{0,2}(?:,\d{3})+)(?:\.\d+)?")
 """No unit and no leading zero, which belong to a text such as `5 km` or `02139`."""
 
