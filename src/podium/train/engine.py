@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from podium.conductor.checkpoint import Checkpoint
-from podium.conductor.codec import PromptCodec
 from podium.errors import PodiumError
 from podium.rollout.run_folder import RunFolder
 from podium.train.metrics_recorder import Recorder
@@ -49,7 +48,6 @@ class _Job:
 class TrainingJob(_Job):
     """One run of GRPO, on this rank."""
 
-    codec: PromptCodec
     groups: Sequence[ScheduledGroup]
     rollouts: RolloutCollector
     recorder: Recorder

@@ -144,7 +144,6 @@ def make_job(
         folder,
         initial_checkpoint=prepared.start,
         tokenizer=prepared.tokenizer,
-        codec=prepared.codec,
         groups=schedule(settings, tasks),
         rollouts=rollouts,
         recorder=recorder,

@@ -76,7 +76,9 @@ def train(job: TrainingJob) -> None:
     latest = checkpoints.latest()
     done = 0 if latest is None else checkpoints.restore(latest, model, optimizer)
     recorder.resume(done)
-    guide = open_guide(job.settings.prompt, job.codec.decode, job.initial_checkpoint.config["vocab_size"])
+    guide = open_guide(
+        job.settings.prompt, job.rollouts.codec.decode, job.initial_checkpoint.config["vocab_size"]
+    )
     goes_on = not recorder.is_over
     while goes_on and done < settings.iterations:
         recorder.start_iteration(done)
