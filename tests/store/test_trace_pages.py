@@ -10,14 +10,7 @@ import pytest
 from sqlalchemy import create_engine
 
 from podium.store.async_store import AsyncTraceStore
-from podium.store.query import (
-    TraceFilters,
-    TracePage,
-    count_statement,
-    driving_index,
-    end_of_scan,
-    page_statement,
-)
+from podium.store.query import TraceFilters, TracePage, TraceStatements
 from podium.trace import Outcome, Plan, RoundTrace, Span, Trace
 from podium.types import Spent
 from podium.workflow import Acceptance
@@ -121,12 +114,8 @@ async def test_sqlite_reads_a_page_from_an_index_without_sorting(
     path = tmp_path / "traces.sqlite"
     await AsyncTraceStore(path).close()
     cursor = "WzE3NzIzNTkyMDAuMCwgImEiXQ"
-    statements = [
-        page_statement(filters, None, 50),
-        page_statement(filters, cursor, 50),
-        count_statement(filters),
-        end_of_scan(filters, cursor),
-    ]
+    made = TraceStatements(filters)
+    statements = [made.page(None, 50), made.page(cursor, 50), made.count(), made.end_of_scan(cursor)]
     with create_engine(f"sqlite:///{path}").connect() as file:
         for statement in statements:
             if statement is None:
@@ -136,5 +125,4 @@ async def test_sqlite_reads_a_page_from_an_index_without_sorting(
             if "SCAN found" in steps:  # The traces of the page are sorted again, once they are found.
                 steps = steps[: steps.index("SCAN found")]
             assert not [step for step in steps if "TEMP B-TREE" in step], steps
-            led = driving_index(filters)
-            assert led is None or any(f"({led}=?" in step for step in steps), steps
+            assert made.index is None or any(f"({made.index}=?" in step for step in steps), steps

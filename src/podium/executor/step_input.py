@@ -5,10 +5,10 @@ of a chat. `plain`: only what the caller wrote. A step that answers the whole qu
 in each layout: small models answer fences with fences. The worker adds its own system prompt; this module does not.
 
 Servers cache a common beginning of requests, so a packed message begins with what most requests share: the question as
-it will stand in the history of the next turn, then what all steps of the question share, then each step's work in the
-order of the plan. The note on other workers' work stands only above such work, since a small model takes the note for a
-part of the question. The block of the step's own subtask comes last, since models of half a billion parameters repeat a
-sentence that follows it.
+it will stand in the history of the next turn, then what all steps share, then each step's work in the order of the
+plan. The note on other workers' work stands only above such work, since a small model takes it for a part of the
+question. The step's own subtask comes last, since models of half a billion parameters repeat a sentence that follows
+it.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 
 `Cascade` is FrugalGPT (Chen et al. 2023) in its simplest form: if the cheap workers disagree, an expensive one answers
 in a second round; with one round it is their vote. `Escalation` is agreement-based cascading (Kolawole et al. 2024,
-arXiv 2407.02348) with one worker a tier: the first two workers answer at once, since one alone cannot disagree. If the
-last worker brings no majority either, the commonest answer wins; of equally common ones, the one of the most
-expensive worker.
+arXiv 2407.02348) with one worker a tier: the first two answer at once, since one alone cannot disagree. If the last
+brings no majority either, the commonest answer wins, of equally common ones that of the most expensive worker.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Mixture of agents (Wang et al. 2024, arXiv 2406.04692): layers of workers, each of which reads the layer before.
 
 The workers of the first layer answer alone. Those of each later layer see all responses of the layer before, and write
-a better one. The last layer is one worker, the aggregator, whose response is the answer.
-
-Fusion is a mixture of two layers, under the name that gateways gave it: a panel answers in parallel, then one worker
-writes one answer from all of theirs. In self-fusion panel and judge are one worker, whose answers differ by seed.
+a better one. The last layer is one worker, the aggregator, whose response is the answer. Fusion is a mixture of two
+layers, a panel and a judge, under the name that gateways gave it. In self-fusion both are one worker, whose answers
+differ by seed.
 """
 
 from __future__ import annotations

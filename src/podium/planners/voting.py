@@ -3,12 +3,11 @@
 A baseline only writes plans; the pool's worker "vote" counts the answers. `podium.evals.plan_selection` chooses the
 workers and the weights of their votes, on other questions than those of the comparison.
 
-In a weighted vote each worker's vote weighs the log-odds of its accuracy on other questions.
-
-A vote weighs log(p / (1 - p)) + log(w), where p is the worker's accuracy and w the number of wrong answers that a
-question has. These are the best weights if workers err independently and all wrong answers are equally likely (Nitzan &
-Paroush 1982 for w = 1, Kuncheva & Rodríguez 2014). The scored answers do not tell w, so it is `WRONG_ANSWERS`. If w is
-too small, a worker that is wrong more often than right has no voice; if it is too large, the weights are nearly equal.
+In a weighted vote each worker's vote weighs log(p / (1 - p)) + log(w), where p is the worker's accuracy on other
+questions and w the number of wrong answers that a question has. These are the best weights if workers err independently
+and all wrong answers are equally likely (Nitzan & Paroush 1982 for w = 1, Kuncheva & Rodríguez 2014). The scored
+answers do not tell w, so it is `WRONG_ANSWERS`. If w is too small, a worker that is wrong more often than right has no
+voice; if it is too large, the weights are nearly equal.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from sqlalchemy import Executable
 
 from podium.errors import UnknownTraceError, UsageError
 from podium.sqlite_files import data_folder
-from podium.store.query import TraceFilters, TracePage, documents_statement
+from podium.store.query import TraceFilters, TracePage, TraceStatements
 from podium.store.repository import TraceRepository
 from podium.store.spend import SpendQuery, SpendReport
 from podium.store.write_queue import WriteQueue
@@ -136,8 +136,9 @@ class AsyncTraceStore:
         traces are left out, and named in the log."""
         await self._wait_for_writes()
         after: tuple[float, str] | None = None
+        statements = TraceStatements(filters)
         while True:
-            rows = await self.rows(documents_statement(filters, after, _EXPORT_BATCH))
+            rows = await self.rows(statements.documents(after, _EXPORT_BATCH))
             for started, id_, document in rows:
                 after = (started, id_)
                 try:

@@ -118,88 +118,140 @@ SCANNED = 10_000
 """The most traces that one page reads to find those that pass filters without an index."""
 
 IndexedFilter = Literal["outcome", "status", "owner", "worker", "planner"]
-_Columns = Any
 
 
-def driving_index(filters: TraceFilters) -> IndexedFilter | None:
-    """The filter whose index is read. None if the table itself is read. All of them are in the order of the start."""
+class TraceStatements:
+    """The statements that find the traces that pass some filters, in the order of an index or of the table."""
+
+    def __init__(self, filters: TraceFilters) -> None:
+        self._filters = filters
+        self.index = _driving_index(filters)
+        """The filter whose index is read. None if the table itself is read."""
+        by_worker = self.index == "worker"
+        same = and_(WORKED.c.started == TRACES.c.started, WORKED.c.id == TRACES.c.id)
+        self._table: FromClause = WORKED if by_worker else TRACES
+        self._source: FromClause = WORKED.join(TRACES, same) if by_worker else TRACES
+        self._others = self._other_conditions(TRACES.c)
+
+    def page(self, cursor: str | None, limit: int) -> Select[Any]:
+        """Selects rows for summaries, newest first, and one row more than `limit` if further traces pass. If
+        `end_of_scan` returns a statement, some rows may be missing, since the page reads no traces after that end.
+        Raises `UsageError` if the cursor or the limit cannot be used."""
+        if not 1 <= limit <= MAX_PAGE:
+            raise UsageError(f"limit={limit}: one page has from 1 to {MAX_PAGE} traces.")
+        if not self._others:
+            return self._newest_first(self._scan(LISTED, cursor), limit + 1)
+        # Of a trace that does not pass, only the columns of the filters are read.
+        scanned = self._newest_first(self._scan(self._scanned_columns(), cursor), SCANNED).subquery("scanned")
+        # There is no ORDER BY, since rows come in the order of the inner query, and reading ends at the limit.
+        passing = select(scanned.c.started, scanned.c.id).where(*self._other_conditions(scanned.c))
+        passing_page = passing.limit(_count(limit + 1)).subquery("found")
+        same = and_(TRACES.c.started == passing_page.c.started, TRACES.c.id == passing_page.c.id)
+        listed = select(*LISTED).select_from(passing_page).join(TRACES, same)
+        return listed.order_by(passing_page.c.started.desc(), passing_page.c.id.desc())
+
+    def end_of_scan(self, cursor: str | None) -> Select[Any] | None:
+        """Selects the id and start of the last trace that the page reads, if there may be further traces. None if an
+        index answers all filters, so that no trace is missing from the page."""
+        if not self._others:
+            return None
+        last = self._indexed([self._table.c.id, self._table.c.started], self._table, cursor)
+        return self._newest_first(last, 1).offset(_count(SCANNED - 1))
+
+    def count(self) -> Select[Any]:
+        """Counts the traces that pass the filters. The count is NULL if there are too many."""
+        if not self._others:
+            only_owner = self._filters == TraceFilters(owner=self._filters.owner)
+            most = _COUNTED if only_owner else _COUNTED_FILTERED
+            passing = self._indexed([literal_column("1").label("one")], self._table)
+            counted = passing.limit(_count(most + 1)).subquery("passing")
+            return select(func.nullif(func.count(), most + 1)).select_from(counted)
+        scanned = self._scan(self._scanned_columns()).limit(_count(SCANNED + 1)).subquery("scanned")
+        passing_count = func.count(case((and_(*self._other_conditions(scanned.c)), 1)))
+        return select(case((func.count() <= SCANNED, passing_count))).select_from(scanned)
+
+    def every(self) -> Select[Any]:
+        """Selects the rows of all summaries, newest first, however long it takes to find them."""
+        return self._newest_first(self._scan(LISTED).where(*self._others), None)
+
+    def documents(self, after: tuple[float, str] | None = None, limit: int | None = None) -> Select[Any]:
+        """Selects start, id and document, oldest first, after the trace `after`."""
+        columns = self._table.c
+        statement = self._with_documents([columns.started, columns.id, DOCUMENTS.c.document])
+        if after is not None:
+            statement = statement.where(_sort_key(self._table) > _values(*after))
+        statement = statement.order_by(columns.started, columns.id)
+        return statement if limit is None else statement.limit(_count(limit))
+
+    def newest_documents(self, count: int) -> Select[Any]:
+        """Selects documents, newest first."""
+        return self._newest_first(self._with_documents([DOCUMENTS.c.document]), count)
+
+    def _scan(self, columns: Sequence[ColumnElement[Any]], cursor: str | None = None) -> Select[Any]:
+        return self._indexed(columns, self._source, cursor)
+
+    def _indexed(
+        self, columns: Sequence[ColumnElement[Any]], source: FromClause, cursor: str | None = None
+    ) -> Select[Any]:
+        """The traces before the cursor that fulfil the conditions that the index answers."""
+        filters, started = self._filters, self._table.c.started
+        where: list[ColumnElement[bool]] = []
+        if self.index == "worker":
+            where.append(WORKED.c.worker == storable(filters.worker or ""))
+        elif self.index is not None:
+            where.append(self._condition(self.index, TRACES.c))
+        if self.index == "status":  # This tells the database that its partial index has all matching rows.
+            where.append(text("status <> 'ok'"))  # type: ignore[arg-type]
+        if filters.since is not None:
+            where.append(started >= filters.since.timestamp())
+        if filters.until is not None:
+            where.append(started < filters.until.timestamp())
+        if cursor is not None:
+            where.append(_sort_key(self._table) < _values(*read_cursor(cursor)))
+        return select(*columns).select_from(source).where(*where)
+
+    def _with_documents(self, columns: Sequence[ColumnElement[Any]]) -> Select[Any]:
+        source = self._source.join(DOCUMENTS, DOCUMENTS.c.id == TRACES.c.id)
+        return self._indexed(columns, source).where(*self._others)
+
+    def _newest_first(self, statement: Select[Any], limit: int | None) -> Select[Any]:
+        statement = statement.order_by(self._table.c.started.desc(), self._table.c.id.desc())
+        return statement if limit is None else statement.limit(_count(limit))
+
+    def _other_conditions(self, columns: Any) -> list[ColumnElement[bool]]:
+        """The conditions that the index does not answer, on the columns of a table or of a subquery."""
+        filters = self._filters
+        others = [name for name in get_args(IndexedFilter) if name != self.index]
+        where = [self._condition(name, columns) for name in others if getattr(filters, name) is not None]
+        if filters.min_cost is not None:
+            where.append(columns.cost_usd >= filters.min_cost)
+        if filters.max_cost is not None:
+            where.append(columns.cost_usd <= filters.max_cost)
+        if filters.q:
+            where.append(SqlContains(columns.searched, to_searched(filters.q)))
+        return where
+
+    def _scanned_columns(self) -> list[ColumnElement[Any]]:
+        """Start, id, and the columns of the conditions that the index does not answer."""
+        read = {part for condition in self._others for part in visitors.iterate(condition)}
+        return [self._table.c.started, self._table.c.id, *(column for column in TRACES.c if column in read)]
+
+    def _condition(self, name: IndexedFilter, columns: Any) -> ColumnElement[bool]:
+        value = getattr(self._filters, name)
+        if name == "outcome" and value == "none":
+            return columns.outcome.is_(None)  # type: ignore[no-any-return]
+        if name == "worker":
+            return SqlContains(columns.workers, json.dumps(storable(value), ensure_ascii=False))
+        return columns[name] == storable(value)  # type: ignore[no-any-return]
+
+
+def _driving_index(filters: TraceFilters) -> IndexedFilter | None:
     if filters.outcome not in (None, "none"):
         return "outcome"
     if filters.status not in (None, "ok"):
         return "status"
     filters_in_order: tuple[IndexedFilter, ...] = ("owner", "worker", "planner")
     return next((name for name in filters_in_order if getattr(filters, name) is not None), None)
-
-
-def page_statement(filters: TraceFilters, cursor: str | None, limit: int) -> Select[Any]:
-    """Selects rows for summaries, newest first, and one row more than `limit` if further traces pass. If `end_of_scan`
-    returns a statement, some rows may be missing, since the page reads no traces after that end. Raises `UsageError` if
-    the cursor or the limit cannot be used."""
-    if not 1 <= limit <= MAX_PAGE:
-        raise UsageError(f"limit={limit}: one page has from 1 to {MAX_PAGE} traces.")
-    if not _other_conditions(filters, TRACES.c):
-        return _newest_first(_scan(LISTED, filters, cursor), filters, limit + 1)
-    # Of a trace that does not pass, only the columns of the filters are read.
-    scanned = _newest_first(_scan(_scanned_columns(filters), filters, cursor), filters, SCANNED).subquery(
-        "scanned"
-    )
-    # There is no ORDER BY, since rows come in the order of the inner query, and reading ends at the limit.
-    passing = select(scanned.c.started, scanned.c.id).where(*_other_conditions(filters, scanned.c))
-    passing_page = passing.limit(_count(limit + 1)).subquery("found")
-    same = and_(TRACES.c.started == passing_page.c.started, TRACES.c.id == passing_page.c.id)
-    listed = select(*LISTED).select_from(passing_page).join(TRACES, same)
-    return listed.order_by(passing_page.c.started.desc(), passing_page.c.id.desc())
-
-
-def end_of_scan(filters: TraceFilters, cursor: str | None) -> Select[Any] | None:
-    """Selects the id and start of the last trace that the page reads, if there may be further traces. None if an index
-    answers all filters, so that no trace is missing from the page."""
-    if not _other_conditions(filters, TRACES.c):
-        return None
-    table = _ordered_table(filters)
-    last = select(table.c.id, table.c.started).where(*_index_conditions(filters), *_before(cursor, table))
-    return _newest_first(last, filters, 1).offset(_count(SCANNED - 1))
-
-
-def count_statement(filters: TraceFilters) -> Select[Any]:
-    """Counts the traces that pass the filters. The count is NULL if there are too many."""
-    scans = bool(_other_conditions(filters, TRACES.c))
-    if not scans:
-        most = _COUNTED if filters == TraceFilters(owner=filters.owner) else _COUNTED_FILTERED
-        passing: Select[Any] = (
-            select(literal_column("1").label("one"))
-            .select_from(_ordered_table(filters))
-            .where(*_index_conditions(filters))
-        )
-        counted = passing.limit(_count(most + 1)).subquery("passing")
-        return select(func.nullif(func.count(), most + 1)).select_from(counted)
-    scanned = _scan(_scanned_columns(filters), filters, None).limit(_count(SCANNED + 1)).subquery("scanned")
-    passing_count = func.count(case((and_(*_other_conditions(filters, scanned.c)), 1)))
-    return select(case((func.count() <= SCANNED, passing_count))).select_from(scanned)
-
-
-def every_statement(filters: TraceFilters) -> Select[Any]:
-    """Selects the rows of all summaries, newest first, however long it takes to find them."""
-    return _newest_first(
-        _scan(LISTED, filters, None).where(*_other_conditions(filters, TRACES.c)), filters, None
-    )
-
-
-def documents_statement(
-    filters: TraceFilters, after: tuple[float, str] | None, limit: int | None
-) -> Select[Any]:
-    """Selects start, id and document, oldest first, after the trace `after`."""
-    table = _ordered_table(filters)
-    statement = _with_documents([table.c.started, table.c.id, DOCUMENTS.c.document], filters)
-    if after is not None:
-        statement = statement.where(_sort_key(table) > _values(*after))
-    statement = statement.order_by(table.c.started, table.c.id)
-    return statement if limit is None else statement.limit(_count(limit))
-
-
-def newest_statement(count: int, filters: TraceFilters = ALL_TRACES) -> Select[Any]:
-    """Selects documents, newest first."""
-    return _newest_first(_with_documents([DOCUMENTS.c.document], filters), filters, count)
 
 
 def prefix_statement(prefix: str, owner: str | None) -> Select[Any]:
@@ -226,41 +278,6 @@ def read_summary(row: Sequence[Any]) -> TraceSummary | None:
         return None
 
 
-def _ordered_table(filters: TraceFilters) -> FromClause:
-    return WORKED if driving_index(filters) == "worker" else TRACES
-
-
-def _source(filters: TraceFilters) -> FromClause:
-    if driving_index(filters) != "worker":
-        return TRACES
-    return WORKED.join(TRACES, and_(WORKED.c.started == TRACES.c.started, WORKED.c.id == TRACES.c.id))
-
-
-def _scan(columns: Sequence[ColumnElement[Any]], filters: TraceFilters, cursor: str | None) -> Select[Any]:
-    """The traces before the cursor that the index has."""
-    statement = select(*columns).select_from(_source(filters))
-    return statement.where(*_index_conditions(filters), *_before(cursor, _ordered_table(filters)))
-
-
-def _with_documents(columns: Sequence[ColumnElement[Any]], filters: TraceFilters) -> Select[Any]:
-    source = _source(filters).join(DOCUMENTS, DOCUMENTS.c.id == TRACES.c.id)
-    return (
-        select(*columns)
-        .select_from(source)
-        .where(*_index_conditions(filters), *_other_conditions(filters, TRACES.c))
-    )
-
-
-def _newest_first(statement: Select[Any], filters: TraceFilters, limit: int | None) -> Select[Any]:
-    table = _ordered_table(filters)
-    statement = statement.order_by(table.c.started.desc(), table.c.id.desc())
-    return statement if limit is None else statement.limit(_count(limit))
-
-
-def _before(cursor: str | None, table: FromClause) -> list[ColumnElement[bool]]:
-    return [] if cursor is None else [_sort_key(table) < _values(*read_cursor(cursor))]
-
-
 def _sort_key(table: FromClause) -> ColumnElement[Any]:
     return tuple_(table.c.started, table.c.id)
 
@@ -272,55 +289,6 @@ def _values(started: float, id_: str) -> ColumnElement[Any]:
 def _count(number: int) -> ColumnElement[int]:
     """A limit that the database's query planner can read."""
     return literal_column(str(int(number)))
-
-
-def _index_conditions(filters: TraceFilters) -> list[ColumnElement[bool]]:
-    first, table = driving_index(filters), _ordered_table(filters)
-    where: list[ColumnElement[bool]] = []
-    if first == "worker":
-        where.append(WORKED.c.worker == storable(filters.worker or ""))
-    elif first is not None:
-        where += _condition(first, filters, TRACES.c)
-    if first == "status":  # This tells the database that its partial index has all matching rows.
-        where.append(text("status <> 'ok'"))  # type: ignore[arg-type]
-    if filters.since is not None:
-        where.append(table.c.started >= filters.since.timestamp())
-    if filters.until is not None:
-        where.append(table.c.started < filters.until.timestamp())
-    return where
-
-
-def _other_conditions(filters: TraceFilters, columns: _Columns) -> list[ColumnElement[bool]]:
-    first = driving_index(filters)
-    where: list[ColumnElement[bool]] = []
-    for name in get_args(IndexedFilter):
-        if name != first and getattr(filters, name) is not None:
-            where += _condition(name, filters, columns)
-    if filters.min_cost is not None:
-        where.append(columns.cost_usd >= filters.min_cost)
-    if filters.max_cost is not None:
-        where.append(columns.cost_usd <= filters.max_cost)
-    if filters.q:
-        where.append(SqlContains(columns.searched, to_searched(filters.q)))
-    return where
-
-
-def _scanned_columns(filters: TraceFilters) -> list[ColumnElement[Any]]:
-    """Start, id, and the columns of the conditions that the index does not answer."""
-    read = {
-        part for condition in _other_conditions(filters, TRACES.c) for part in visitors.iterate(condition)
-    }
-    table = _ordered_table(filters)
-    return [table.c.started, table.c.id, *(column for column in TRACES.c if column in read)]
-
-
-def _condition(name: IndexedFilter, filters: TraceFilters, columns: _Columns) -> list[ColumnElement[bool]]:
-    value = getattr(filters, name)
-    if name == "outcome" and value == "none":
-        return [columns.outcome.is_(None)]
-    if name == "worker":
-        return [SqlContains(columns.workers, json.dumps(storable(value), ensure_ascii=False))]
-    return [columns[name] == storable(value)]
 
 
 def write_cursor(started: float, id_: str) -> str:

@@ -35,10 +35,7 @@ from podium.store.query import (
     ALL_TRACES,
     TraceFilters,
     TracePage,
-    count_statement,
-    end_of_scan,
-    newest_statement,
-    page_statement,
+    TraceStatements,
     prefix_statement,
     read_summary,
     write_cursor,
@@ -171,12 +168,12 @@ class TraceRepository:
 
     def page(self, filters: TraceFilters, cursor: str | None, limit: int) -> TracePage:
         """One page of the traces that meet the conditions."""
-        read = self.database.read
-        rows = read(page_statement(filters, cursor, limit))
+        read, statements = self.database.read, TraceStatements(filters)
+        rows = read(statements.page(cursor, limit))
         page_rows = rows[:limit]
         summaries = [read_summary(row) for row in page_rows]
         last = _key_of_first(page_rows[-1:]) if len(rows) > limit else None
-        if last is None and (scan := end_of_scan(filters, cursor)) is not None:
+        if last is None and (scan := statements.end_of_scan(cursor)) is not None:
             last = _key_of_first(read(scan))
             if last is not None and page_rows:  # The scan ends earlier now, if traces were added since.
                 last = min(last, (page_rows[-1][1], page_rows[-1][0]))
@@ -184,7 +181,7 @@ class TraceRepository:
         if cursor is None and last is None:
             total = len(rows)
         elif cursor is None and len(rows) > limit:
-            ((total,),) = read(count_statement(filters))
+            ((total,),) = read(statements.count())
         return TracePage(
             traces=tuple(summary for summary in summaries if summary is not None),
             next=None if last is None else write_cursor(*last),
@@ -199,7 +196,7 @@ class TraceRepository:
     def newest(self, count: int, filters: TraceFilters = ALL_TRACES) -> tuple[Trace, ...]:
         """The newest traces. Damaged rows among the newest `count` rows are left out."""
         traces = []
-        for (document,) in self.database.read(newest_statement(count, filters)):
+        for (document,) in self.database.read(TraceStatements(filters).newest_documents(count)):
             with suppress(DamagedTraceError):
                 traces.append(read_document(document))
         return tuple(traces)

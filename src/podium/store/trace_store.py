@@ -22,9 +22,8 @@ from podium.store.async_store import AsyncTraceStore
 from podium.store.query import (
     ALL_TRACES,
     TraceFilters,
+    TraceStatements,
     TraceSummary,
-    documents_statement,
-    every_statement,
     read_summary,
 )
 from podium.store.repository import TraceRepository
@@ -178,7 +177,7 @@ class TraceStore:
         self.flush()
         listed: list[TraceSummary] = []
         self.damaged = 0
-        with self._repository.database.stream(every_statement(filters)) as rows:
+        with self._repository.database.stream(TraceStatements(filters).every()) as rows:
             for row in rows:
                 if len(listed) == limit:
                     break
@@ -192,7 +191,7 @@ class TraceStore:
         """The traces that pass the filters, oldest first, one in memory at a time. Damaged traces are left out."""
         self.flush()
         self.damaged = 0
-        with self._repository.database.stream(documents_statement(filters, None, None)) as rows:
+        with self._repository.database.stream(TraceStatements(filters).documents()) as rows:
             for _, _, document in rows:
                 try:
                     trace = read_document(document)

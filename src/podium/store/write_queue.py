@@ -1,9 +1,9 @@
 """A bounded queue of rows for a database, and the one thread that writes them.
 
-`put` never waits. Waiting rows are written together. While the database cannot be reached, the rows wait and the thread
-retries. When too many rows wait, or the process ends, the thread spills them to files. It moves the rows from these
-files to the database when that works again, or when the same store is next opened. Rows that the database refuses for
-good, and lines of these files that are no traces, are put into other files and stay there.
+`put` never waits. Waiting rows are written together. While the database cannot be reached, they wait and the thread
+retries. When too many wait, or the process ends, it spills them to files, and moves them to the database when that
+works again, or when the same store is next opened. Rows that the database refuses for good, and lines of these files
+that are no traces, are put into other files and stay there.
 """
 
 from __future__ import annotations

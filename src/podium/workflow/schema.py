@@ -2,9 +2,9 @@
 same.
 
 The schema "portable" uses only what the strictest providers accept: every property is required, no further properties
-are allowed, and there are enums but no bounds. The schema "exact" adds what local servers accept. It bounds the number
-of steps. It allows each step only earlier steps. It bounds the characters of a text, since a small model that repeats
-itself would otherwise write until it is cut off. And a step that needs an earlier response must see one.
+are allowed, and there are enums but no bounds. The schema "exact" adds what local servers accept: it bounds the steps,
+allows each only earlier ones, and bounds the characters of a text, since a small model that repeats itself would
+otherwise write until it is cut off. A step that needs an earlier response must see one.
 """
 
 from __future__ import annotations

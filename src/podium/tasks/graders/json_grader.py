@@ -1,8 +1,8 @@
 """The grader of JSON: compares a JSON value with the gold value, and checks it against a JSON Schema if one is set.
 
-Values are compared first, so only answers with the gold values are checked against the schema, whose cost depends on
-the value. The work is bounded: `pattern` has a time limit, `uniqueItems` compares canonical texts, and
-`patternProperties` is refused. References may only point into the schema; `format` is not checked.
+Values are compared first, so only answers with the gold values are checked against the schema. The work is bounded:
+`pattern` has a time limit, `uniqueItems` compares canonical texts, and `patternProperties` is refused. References may
+only point into the schema; `format` is not checked.
 """
 
 from __future__ import annotations
