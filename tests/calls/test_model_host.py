@@ -5,7 +5,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.calls import rate_limiter
@@ -108,7 +108,6 @@ async def test_the_next_step_of_a_question_finds_its_model_still_there() -> None
 
 
 @given(seed=st.integers(0, 10_000), models=st.integers(1, 4), holds=st.integers(1, 3))
-@settings(deadline=None, max_examples=40)
 def test_no_more_models_have_calls_than_the_machine_holds(seed: int, models: int, holds: int) -> None:
     async def play() -> None:
         rng, shared = Random(f"machine/{seed}"), ModelHost(holds)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.evals.rating import find_clusters
@@ -208,7 +208,6 @@ def test_texts_without_words_yield_no_clusters(texts: list[str], count: int) -> 
 
 
 @REPEATED
-@settings(max_examples=30, deadline=None)
 @given(
     st.lists(
         st.lists(st.sampled_from(["apple", "river", "train", "Ärger", "7", "?"]), max_size=5).map(" ".join),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plan_texts import workflows
@@ -121,7 +121,6 @@ def plain(trace: Trace) -> Any:
     return trace.answer, trace.status, spans
 
 
-@settings(max_examples=60, deadline=None)
 @given(writing=writings(), seconds=st.tuples(*[st.sampled_from([0.0, 0.002, 0.01])] * 5))
 def test_a_plan_in_parts_gives_the_answer_of_a_whole_one(writing: Any, seconds: tuple[float, ...]) -> None:
     drafts, decision = writing
@@ -144,7 +143,6 @@ def test_a_plan_in_parts_gives_the_answer_of_a_whole_one(writing: Any, seconds: 
     assert_paid_once(late, others, 0.01)
 
 
-@settings(max_examples=60, deadline=None)
 @given(writing=writings(), seconds=st.tuples(*[st.sampled_from([0.0, 0.002, 0.01])] * 5))
 def test_only_the_answer_is_streamed(writing: Any, seconds: tuple[float, ...]) -> None:
     drafts, decision = writing
@@ -163,7 +161,6 @@ def test_only_the_answer_is_streamed(writing: Any, seconds: tuple[float, ...]) -
     assert [(text.position, text.text) for text in texts] == [(last, trace.answer)] * (last >= 0)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     writing=writings(),
     budget=st.sampled_from(

@@ -6,7 +6,7 @@ import pytest
 from accepted_drafts import ACCEPTED_DRAFTS
 from accepted_formatting import ACCEPTED_FORMATTING
 from accepted_values import ACCEPTED_VALUES
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from refused_access import REFUSED_ACCESS
 from refused_forms import REFUSED_FORMS
@@ -165,7 +165,6 @@ def test_a_long_text_of_any_kind_is_done_with_at_once(head: str, unit: str) -> N
     assert_is_showable(plan)
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.sampled_from(["'", '"', "“", "”", ",", "[", "subtasks=[", "\\", "s"]), min_size=1, max_size=12

@@ -136,7 +136,7 @@ async def test_cached_reply_gets_the_fence_mark_of_the_new_request(cache):
     assert (again.text, again.cached) == ("The block <<<question ffff>>> asks.", True)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=200)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(asked=TEXTS, said=TEXTS, marks=st.tuples(TEXTS, TEXTS), where=st.lists(st.integers(0, 40), max_size=4))
 async def test_cached_text_survives_with_any_fence_marks(cache, asked, said, marks, where):
     """Texts that hold no mark are given back; and each mark as the reader's own."""
