@@ -107,7 +107,7 @@ def test_simultaneous_intervals_widen_with_the_number_of_methods() -> None:
     assert 2.4 < wider < 2.9  # Of twelve independent ones: the normal quantile at 0.95 ** (1 / 12) is 2.63.
 
 
-@pytest.mark.parametrize("questions", [35, 120, 230])
+@pytest.mark.parametrize("questions", [35, pytest.param(120, marks=pytest.mark.nightly)])
 def test_each_end_of_an_interval_holds_where_differences_are_rare(questions: int) -> None:
     most = 10  # More wins or losses than this are too seldom to matter.
     ends = {}
