@@ -179,8 +179,8 @@ def test_a_controller_is_read_from_its_file_and_no_other_file(tmp_path):
     without = controller.of({**controller.arrays, "role": np.ones((2, DIMENSIONS))})
     infinite = controller.model_dump_json().replace('"worker":[[', '"worker":[[NaN,')
     for text, why in (
-        ("{}", "is no controller of MASRouter"),
-        (infinite, "is no controller of MASRouter"),
+        ("{}", "does not hold a controller of MASRouter"),
+        (infinite, "does not hold a controller of MASRouter"),
         (without.model_dump_json(), f"this controller needs 5 rows of {DIMENSIONS} weights in 'role'"),
         (Controller.untrained([]).model_dump_json(), f"needs 1 rows of {DIMENSIONS} weights in 'worker'"),
         (Controller.untrained(["eve"]).model_dump_json(), "The pool has no worker named 'eve'"),

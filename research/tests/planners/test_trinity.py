@@ -65,7 +65,7 @@ def test_a_head_is_read_from_its_file_and_no_other_file(tmp_path):
     file.write_text(head.model_dump_json())
     assert open_baseline(f"trinity:{file}", pool).head == head
     for text, why in (
-        ("{}", "is no head of TRINITY"),
+        ("{}", "does not hold a head of TRINITY"),
         ('{"workers": ["ada"], "weights": [[1, 2]]}', "a head of 1 workers needs 4 rows of 68 weights"),
         (Head.untrained(["eve"]).model_dump_json(), "The pool has no worker named 'eve'"),
     ):

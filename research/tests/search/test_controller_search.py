@@ -47,22 +47,22 @@ async def epochs(pool, tasks, **settings):
 async def test_training_makes_the_controller_better_than_untrained():
     pool, seen, unseen = open_team(), list(Sums("train", size=240)), list(Sums("validation", size=150))
     found = await epochs(pool, seen, epochs=5)
-    untrained = Controller.untrained(found[-1].controller.workers)
+    untrained = Controller.untrained(found[-1].found.workers)
     before = await evaluate(Runner(MasRouter(untrained), pool), unseen)
-    after = await evaluate(Runner(MasRouter(found[-1].controller), pool), unseen)
+    after = await evaluate(Runner(MasRouter(found[-1].found), pool), unseen)
     assert after.accuracy.mean > before.accuracy.mean + 0.08
 
 
 async def test_a_utility_is_a_right_answer_minus_the_price_of_its_dollars():
     (dear,) = await epochs(scripted(), TASKS, epochs=1, per_usd=10.0)
-    assert sum(dear.utilities) == pytest.approx(len(TASKS) - 10 * dear.cost_usd)
+    assert sum(dear.scores) == pytest.approx(len(TASKS) - 10 * dear.cost_usd)
     assert dear.cost_usd > 0.003 * len(TASKS)
-    assert dear.controller.kinds == ("sums",)
+    assert dear.found.kinds == ("sums",)
 
 
 async def test_kept_utilities_give_the_same_controller_without_a_new_epoch():
     whole = await epochs(scripted(), TASKS, epochs=3)
-    rest = await epochs(scripted(), TASKS, epochs=3, resume_from=[epoch.utilities for epoch in whole[:2]])
+    rest = await epochs(scripted(), TASKS, epochs=3, resume_from=[epoch.scores for epoch in whole[:2]])
     assert rest == whole[2:]
 
 

@@ -59,16 +59,16 @@ async def right(head):
 
 async def test_head_learns_to_plan_first_and_to_pick_the_right_worker():
     found = await generations(pool())
-    assert found[0].head.workers == ("ada", "bob")
-    assert found[-1].head.choose("Which? 3", None)[1] == "thinker"
-    assert await right(found[-1].head) == 1.0
-    assert sum(found[0].rewards) / 12 < 0.5 < sum(found[-1].rewards) / 12
+    assert found[0].found.workers == ("ada", "bob")
+    assert found[-1].found.choose("Which? 3", None)[1] == "thinker"
+    assert await right(found[-1].found) == 1.0
+    assert sum(found[0].scores) / 12 < 0.5 < sum(found[-1].scores) / 12
 
 
 async def test_kept_rewards_give_the_same_heads_without_a_new_generation():
     three = SMALL.model_copy(update={"generations": 3})
     whole = await generations(pool(), three)
-    rest = await generations(pool(), three, resume_from=[found.rewards for found in whole[:2]])
+    rest = await generations(pool(), three, resume_from=[found.scores for found in whole[:2]])
     assert rest == whole[2:]
 
 
@@ -78,7 +78,7 @@ async def test_a_dollar_costs_reward_and_a_budget_that_ends_stops_the_training()
     settings = SMALL.model_copy(update={"per_usd": 1.0})
     training = train_head_live(pool(), TASKS, settings, dispatcher=Dispatcher(spend_limits=[spend_limit]))
     dear = await anext(training)
-    lost = [before - after for before, after in zip(free.rewards, dear.rewards, strict=True)]
+    lost = [before - after for before, after in zip(free.scores, dear.scores, strict=True)]
     assert sum(lost) == pytest.approx(free.cost_usd / SMALL.replications)
     with pytest.raises(BudgetError, match="raise the run's budget"):
         await anext(training)

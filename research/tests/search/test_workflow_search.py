@@ -1,5 +1,7 @@
 """A model proposes workflows from an archive of scored ones; each is tried, and the best for each cost are kept."""
 
+from typing import Any
+
 import pytest
 
 from podium.errors import ConfigError, UsageError, WorkerError
@@ -10,7 +12,15 @@ from podium.types import ANSWER_WHOLE_QUESTION, Price, Profile, Question
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 from podium.workflow import Access, Step, Workflow, render
-from podium_research.search.workflows import search_workflows
+from podium_research.search.settings import WorkflowSearch
+from podium_research.search.workflows import (
+    ConstantPlan,
+    ConstantPlanFront,
+    TriedWorkflow,
+    choose,
+    search_workflows,
+    undominated,
+)
 
 TASKS = [
     Task(id=f"t/{k}", question=Question(text=f"Which? {k}"), gold="yes", grader=Exact()) for k in range(4)
@@ -31,9 +41,34 @@ def pool(*proposals: str, says: str = "yes") -> Pool:
     return Pool([cheap, ScriptedWorker("writer", ["Answer: no"] * 12 + list(proposals))])
 
 
+async def tried_by(
+    team: Pool,
+    writer: str,
+    tasks: list[Task] = TASKS,
+    *,
+    kept: list[TriedWorkflow] | None = None,
+    **settings: Any,
+) -> ConstantPlanFront:
+    """Search and choose; `kept` gets the entries, also of a search that fails."""
+    chosen = WorkflowSearch(pool="given", tasks="given", writer=writer, **settings)
+    archive = [] if kept is None else kept
+    async for entry in search_workflows(team, tasks, chosen):
+        archive.append(entry)
+    return await choose(team, tasks, chosen, archive)
+
+
+def plan(accuracy: float, cost: float, text: str = "") -> ConstantPlan:
+    return ConstantPlan(plan=text or f"{accuracy} {cost}", accuracy=accuracy, cost_usd=cost)
+
+
+def test_frontier_keeps_only_undominated_plans():
+    plans = [plan(0.5, 1), plan(0.4, 2), plan(0.6, 2), plan(0.6, 3), plan(0.5, 1, "twin"), plan(0.9, 9)]
+    assert undominated(plans) == (plan(0.5, 1), plan(0.6, 2), plan(0.9, 9))
+
+
 async def test_the_models_proposal_is_tried_and_the_archive_tells_it_the_result():
     team = pool(f"Another trick.\n{render(DEARER)}", f"Cheaper:\n{render(RIGHT)}")
-    found = await search_workflows(team, TASKS, "writer", proposals=2)
+    found = await tried_by(team, "writer", proposals=2)
     assert [(plan.plan, plan.accuracy) for plan in found.plans if plan.accuracy == 1] == [
         (render(RIGHT), 1.0)
     ]
@@ -48,7 +83,7 @@ async def test_the_models_proposal_is_tried_and_the_archive_tells_it_the_result(
 async def test_an_unreadable_or_known_proposal_is_written_again_three_times():
     known = render(Workflow((Step(0, ANSWER_WHOLE_QUESTION),)))
     team = pool("no lists", known, render(RIGHT), "no", "no", "no")
-    found = await search_workflows(team, TASKS, "writer", proposals=2)
+    found = await tried_by(team, "writer", proposals=2)
     assert found.plans[-1].plan == render(RIGHT)
     requests = team.named("writer").requests[12:]
     assert [len(request.messages) for request in requests] == [1, 3, 5, 1, 3, 5]
@@ -60,27 +95,25 @@ async def test_failed_questions_do_not_count_against_a_workflow():
     partly = ScriptedWorker(
         "ada", {"Which? 1": down, "Which? 2": down, "Which? 3": "Answer: no", "": "Answer: yes"}
     )
-    kept = []
+    kept: list[TriedWorkflow] = []
     with pytest.raises(UsageError, match="did not answer"):
-        await search_workflows(Pool([partly]), TASKS, "ada", proposals=1, max_steps=1, on_tried=kept.append)
+        await tried_by(Pool([partly]), "ada", kept=kept, proposals=1, max_steps=1)
     assert [entry.tried.accuracy for entry in kept] == [0.5]
 
 
 async def test_an_outage_stops_the_search_and_nothing_of_it_is_kept():
-    kept = []
+    kept: list[TriedWorkflow] = []
     broken = ScriptedWorker("ada", {"": WorkerError("Down.", kind="protocol")})
     with pytest.raises(UsageError, match="failed on all 4 questions of a workflow of ada"):
-        await search_workflows(Pool([broken]), TASKS, "ada", on_tried=kept.append)
+        await tried_by(Pool([broken]), "ada", kept=kept)
     assert kept == []
 
 
 async def test_a_limit_on_cost_is_kept_and_wrong_input_gets_a_sentence():
-    assert (
-        await search_workflows(pool(render(RIGHT)), TASKS, "writer", proposals=1, max_cost=0.0)
-    ).plans != ()
+    assert (await tried_by(pool(render(RIGHT)), "writer", proposals=1, max_cost=0.0)).plans != ()
     with pytest.raises(UsageError, match="no tasks to search"):
-        await search_workflows(pool(), [], "writer")
+        await tried_by(pool(), "writer", [])
     with pytest.raises(ConfigError, match="no worker named 'writter'"):
-        await search_workflows(pool(), TASKS, "writter")
+        await tried_by(pool(), "writter")
     with pytest.raises(UsageError, match="did not answer"):
-        await search_workflows(pool(), TASKS, "writer", proposals=1)
+        await tried_by(pool(), "writer", proposals=1)

@@ -121,7 +121,7 @@ def _open_file(file: str, context: BaselineContext) -> MasRouter:
         raise ConfigError(
             f"masrouter:{file}: there is no such file; write masrouter:FILE with a controller's JSON."
         )
-    controller = Controller.read(path)
+    controller = Controller.load(path)
     for worker in controller.workers:
         worker_number(worker, context.pool)
     refuse_without_vote(context.pool)

@@ -16,12 +16,11 @@ from random import Random
 from typing import Literal, Self, get_args
 
 import numpy as np
-from pydantic import FiniteFloat, ValidationError
+from pydantic import FiniteFloat
 
-from podium.config import read_file
 from podium.errors import ConfigError
+from podium.evals.json_file import JsonFile
 from podium.planners.answers import AnswerMatrix, Floats
-from podium.types import FrozenModel
 from podium_research.planners.adam import Adam
 from podium_research.planners.routers import text_features
 
@@ -66,8 +65,10 @@ class RoutedTeam:
         return tuple(worker for worker in workers if worker in drawn)
 
 
-class Controller(FrozenModel):
+class Controller(JsonFile):
     """The weights, and what can be drawn."""
+
+    description = "a controller of MASRouter"
 
     kinds: tuple[str, ...]
     """The kinds of questions that its classifier tells apart in training."""
@@ -96,16 +97,9 @@ class Controller(FrozenModel):
         return empty.of({name: rng.normal(scale=scale, size=shape) for name, shape in empty.shapes.items()})
 
     @classmethod
-    def read(cls, path: Path) -> Self:
-        """The controller in a JSON file; `ConfigError` if there is none."""
-        try:
-            controller = cls.model_validate_json(read_file(path))
-        except OSError as error:
-            raise ConfigError(f"{path}: cannot be read ({error.strerror}); check the path.") from None
-        except ValidationError as error:
-            raise ConfigError(
-                f"{path} is no controller of MASRouter ({error.errors()[0]['msg']}); train one."
-            ) from None
+    def load(cls, path: Path) -> Self:
+        """The controller in a JSON file; `ConfigError` if there is none, or one whose weights have other sizes."""
+        controller = super().load(path)
         for name, (rows, width) in controller.shapes.items():
             if not rows or [len(row) for row in controller.weights.get(name, ())] != [width] * rows:
                 raise ConfigError(

@@ -76,7 +76,7 @@ def _open_file(file: str, context: BaselineContext) -> Trinity:
     path = Path(file)
     if not file or not path.is_file():
         raise ConfigError(f"trinity:{file}: there is no such file; write trinity:FILE with a head's JSON.")
-    head = Head.read(path)
+    head = Head.load(path)
     for worker in head.workers:
         worker_number(worker, context.pool)
     return Trinity(head, f"trinity:{file}")

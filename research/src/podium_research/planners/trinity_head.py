@@ -6,16 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
-from pydantic import ValidationError
+from pydantic import model_validator
 
-from podium.config import read_file
 from podium.errors import ConfigError
+from podium.evals.json_file import JsonFile
 from podium.planners.answers import AnswerMatrix, Floats
-from podium.types import FrozenModel
 from podium_research.planners.routers import text_features
 
 Role = Literal["thinker", "worker", "verifier"]
@@ -27,8 +25,10 @@ GENERATIONS = 60
 """How long the paper trains a head."""
 
 
-class Head(FrozenModel):
+class Head(JsonFile):
     """A bias-free linear head."""
+
+    description = "a head of TRINITY"
 
     workers: tuple[str, ...]
     weights: tuple[tuple[float, ...], ...]
@@ -47,23 +47,14 @@ class Head(FrozenModel):
     def of(cls, workers: Sequence[str], weights: Floats) -> Self:
         return cls(workers=tuple(workers), weights=tuple(map(tuple, weights.tolist())))
 
-    @classmethod
-    def read(cls, path: Path) -> Self:
-        """The head in a JSON file; `ConfigError` if there is none."""
-        try:
-            head = cls.model_validate_json(read_file(path))
-        except OSError as error:
-            raise ConfigError(f"{path}: cannot be read ({error.strerror}); check the path.") from None
-        except ValidationError as error:
-            raise ConfigError(
-                f"{path} is no head of TRINITY ({error.errors()[0]['msg']}); train one."
-            ) from None
-        rows = len(head.workers) + len(ROLES)
-        if [len(row) for row in head.weights] != [FEATURES] * rows or not head.workers:
-            raise ConfigError(
-                f"{path}: a head of {len(head.workers)} workers needs {rows} rows of {FEATURES} weights; train one."
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        rows = len(self.workers) + len(ROLES)
+        if [len(row) for row in self.weights] != [FEATURES] * rows or not self.workers:
+            raise ValueError(
+                f"a head of {len(self.workers)} workers needs {rows} rows of {FEATURES} weights; train one"
             )
-        return head
+        return self
 
     def choose(self, text: str, last: Role | None) -> tuple[str, Role]:
         """The worker and the role with the highest logits.

@@ -8,10 +8,9 @@ of a controller, MASRouter's, are epochs.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from json import dumps
-from math import inf
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,21 +27,32 @@ from podium.errors import BudgetError, ConfigError, UsageError
 from podium.evals import evaluate
 from podium.executor import ExecutionSettings
 from podium.files import replace_file
+from podium.planner import Planner
+from podium.planners import Constant
 from podium.rollout import Rollout
 from podium.rollout.data_fingerprint import DataFingerprint
-from podium.rollout.run_folder import JsonLines, RunFolder
+from podium.rollout.run_folder import RunFolder
+from podium.tasks.task import Task
 from podium.team import Runner
 from podium.team.team_file import open_pool
 from podium.types import Budget
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
-from podium_research.planners.trinity_head import sep_cma
-from podium_research.search.constant import ConstantPlanFront, undominated
+from podium_research.planners.masrouter import team_workflow
+from podium_research.planners.masrouter_controller import MEAN_CALLS, RoutedTeam
+from podium_research.planners.trinity import Trinity
+from podium_research.planners.trinity_head import Head, sep_cma
 from podium_research.search.controllers import train_controller_live
 from podium_research.search.heads import head_workers, train_head_live
 from podium_research.search.settings import AnySearch, ControllerSearch, HeadSearch, WorkflowSearch
-from podium_research.search.start import SearchPrice, SearchStart
-from podium_research.search.workflows import TriedWorkflow, search_workflows
+from podium_research.search.workflows import (
+    FRESH,
+    TriedWorkflow,
+    beginnings,
+    choose,
+    front_of,
+    search_workflows,
+)
 
 Method = Literal["trinity", "masrouter", "workflows"]
 _SETTINGS: Mapping[Method, type[AnySearch]] = {
@@ -50,11 +60,81 @@ _SETTINGS: Mapping[Method, type[AnySearch]] = {
     "masrouter": ControllerSearch,
     "workflows": WorkflowSearch,
 }
-HEAD, CONTROLLER, PLAN, PLANS = "head.json", "controller.json", "plan.txt", "plans.json"
-"""What a run's folder gets: the files of `trinity:FILE`, `masrouter:FILE` and `constant:FILE`, and the best plan for
-each cost."""
+PLAN, PLANS = "plan.txt", "plans.json"
+"""What a run's folder gets: the file of `constant:FILE`, and the best plan for each cost."""
 _CHANGEABLE = frozenset({"generations", "epochs", "proposals", "concurrency"})
 """Settings that may change when a search continues."""
+
+
+@dataclass(frozen=True)
+class SearchStart:
+    """One start of a search, over opened workers and questions."""
+
+    settings: AnySearch
+    pool: Pool
+    tasks: Sequence[Task]
+    console: Console
+    """Where progress is said; standard error where the result is JSON."""
+
+    @property
+    def workers(self) -> tuple[str, ...]:
+        """The workers of a head or a controller."""
+        assert isinstance(self.settings, HeadSearch | ControllerSearch)
+        return head_workers(self.pool, self.settings.workers)
+
+    @property
+    def dry_planners(self) -> list[Planner]:
+        """What answers the dry question: a head or a team for each worker, or the archive's first workflows."""
+        if isinstance(self.settings, HeadSearch):
+            return [Trinity(Head.untrained((name,)), name) for name in self.workers]
+        if isinstance(self.settings, ControllerSearch):
+            teams = [RoutedTeam("reflection", (("solver", name),)) for name in self.workers]
+            workflows = [team_workflow(team, self.pool.profiles) for team in teams]
+        else:
+            workflows = beginnings(self.pool.names, self.settings.max_steps)
+        return [Constant(workflow, self.pool.names) for workflow in workflows]
+
+    def price(self, rollouts: Sequence[Rollout]) -> SearchPrice:
+        """The price of the search, by what each of `dry_planners` did with one question."""
+        settings = self.settings
+        mean = sum(rollout.trace.uncached_usd for rollout in rollouts) / len(rollouts)
+        if isinstance(settings, HeadSearch):
+            answers = settings.population * min(settings.replications, len(self.tasks))
+            return SearchPrice("generation", answers * mean, settings.generations * answers * mean)
+        if isinstance(settings, ControllerSearch):
+            epoch = len(self.tasks) * MEAN_CALLS / 2 * mean  # Each of `dry_planners` makes two calls.
+            return SearchPrice("epoch", epoch, settings.epochs * epoch)
+        # Equal calls of several workflows are paid once.
+        calls = {
+            (s.worker, s.messages): s.spent.cost_usd + s.spent.saved_usd
+            for r in rollouts
+            for s in r.trace.spans
+        }
+        archive, tried_on = sum(calls.values()), min(settings.tried_on, len(self.tasks))
+        fresh = len(self.tasks) - tried_on
+        whole = (tried_on + (fresh if fresh >= FRESH else 0)) * (archive + settings.proposals * mean)
+        return SearchPrice("archive and its first proposal", tried_on * (archive + mean), whole)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPrice:
+    """Dollars, by one dry question; later answers may share cached calls, or be longer."""
+
+    unit: str
+    """What `first_usd` pays for."""
+    first_usd: float
+    whole_usd: float
+
+    def check(self, budget_usd: float | None) -> None:
+        """Raise a `UsageError` if the budget cannot pay for the first generation."""
+        if budget_usd is not None and self.first_usd > budget_usd:
+            smaller = {"generation": "population or replications", "epoch": "questions"}.get(
+                self.unit, "tried_on"
+            )
+            raise UsageError(
+                f"--run-budget-usd is {dollars(budget_usd)}, and by a dry question one {self.unit} costs about "
+                f"{dollars(self.first_usd)}: give more, or set {smaller} lower."
+            )
 
 
 def search(
@@ -137,7 +217,7 @@ async def _run(
             if isinstance(search.settings, WorkflowSearch):
                 await _search_workflows(search, search.settings, folder, dispatcher)
             else:
-                await _train(search, folder, dispatcher)
+                await _train(search, search.settings, folder, dispatcher)
     finally:
         await search.pool.close()
 
@@ -183,75 +263,38 @@ def _say_price(search: SearchStart, price: SearchPrice) -> None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """One generation of a head, or one epoch of a controller."""
-
-    number: int
-    content: str
-    """What was found so far, as JSON."""
-    row: Mapping[str, Any]
-    """What the run's folder keeps of the step."""
-    summary: str
-
-
-async def _head_steps(
-    search: SearchStart, settings: HeadSearch, rows: JsonLines, dispatcher: Dispatcher
-) -> AsyncIterator[_Step]:
-    earlier_rewards = [row["rewards"] for row in rows.read()]
-    async for generation in train_head_live(
-        search.pool, search.tasks, settings, resume_from=earlier_rewards, dispatcher=dispatcher
-    ):
-        mean, best = sum(generation.rewards) / len(generation.rewards), max(generation.rewards)
-        row = {"generation": generation.number, "mean": mean, "best": best, "cost_usd": generation.cost_usd}
-        yield _Step(
-            generation.number,
-            generation.head.model_dump_json(),
-            row | {"rewards": generation.rewards},
-            f"reward {mean:.3f}, best {best:.3f}  {dollars(generation.cost_usd)}",
-        )
-
-
-async def _controller_steps(
-    search: SearchStart, settings: ControllerSearch, rows: JsonLines, dispatcher: Dispatcher
-) -> AsyncIterator[_Step]:
-    earlier_utilities = [row["utilities"] for row in rows.read()]
-    async for epoch in train_controller_live(
-        search.pool, search.tasks, settings, resume_from=earlier_utilities, dispatcher=dispatcher
-    ):
-        utilities = [utility for utility in epoch.utilities if utility is not None]
-        mean = sum(utilities) / len(utilities)
-        row = {"epoch": epoch.number, "mean": mean, "cost_usd": epoch.cost_usd}
-        yield _Step(
-            epoch.number,
-            epoch.controller.model_dump_json(),
-            row | {"utilities": epoch.utilities},
-            f"utility {mean:.3f}  {dollars(epoch.cost_usd)}",
-        )
-
-
-async def _train(search: SearchStart, folder: RunFolder, dispatcher: Dispatcher) -> None:
-    """Train a head or a controller; each step is kept before the next one begins."""
-    rows, settings, console = folder.rows(), search.settings, search.console
-    if isinstance(settings, HeadSearch):
-        noun, planner, file, unit = "head", "trinity", folder.path / HEAD, "generation"
-        steps, most = _head_steps(search, settings, rows, dispatcher), settings.generations
-    else:
-        assert isinstance(settings, ControllerSearch)
-        noun, planner, file, unit = "controller", "masrouter", folder.path / CONTROLLER, "epoch"
-        steps, most = _controller_steps(search, settings, rows, dispatcher), settings.epochs
-    done = len(rows.read())
+async def _train(
+    search: SearchStart, settings: HeadSearch | ControllerSearch, folder: RunFolder, dispatcher: Dispatcher
+) -> None:
+    """Train a head or a controller; each generation or epoch is kept before the next one begins."""
+    rows, console, unit = folder.rows(), search.console, settings.unit
+    file = folder.path / f"{settings.found}.json"
+    earlier = [row[settings.scores] for row in rows.read()]
+    done = len(earlier)
+    options: dict[str, Any] = {"resume_from": earlier, "dispatcher": dispatcher}
     try:
-        async for step in steps:
-            replace_file(file, step.content.encode() + b"\n")
-            rows.append(step.row)
+        async for step in (
+            train_head_live(search.pool, search.tasks, settings, **options)
+            if isinstance(settings, HeadSearch)
+            else train_controller_live(search.pool, search.tasks, settings, **options)
+        ):
+            known = [score for score in step.scores if score is not None]
+            mean, best = sum(known) / len(known), max(known)
+            replace_file(file, step.found.model_dump_json().encode() + b"\n")
+            row = {unit: step.number, "mean": mean, "best": best, "cost_usd": step.cost_usd}
+            rows.append(row | {settings.scores: step.scores})
             done = step.number
-            print_sentence(console, f"{unit} {done}/{most}  {step.summary}")
+            print_sentence(
+                console,
+                f"{unit} {done}/{settings.most}  reward {mean:.3f}, best {best:.3f}  {dollars(step.cost_usd)}",
+            )
     except BudgetError as error:
         if not done:
             raise
-        _say_budget_ended(console, f"{unit} {done} of {most}", error)
-    print_sentence(console, f"The {noun} is in {file}. Use it as the planner {planner}:{file}.")
+        _say_budget_ended(console, f"{unit} {done} of {settings.most}", error)
+    print_sentence(
+        console, f"The {settings.found} is in {file}. Use it as the planner {settings.planner}:{file}."
+    )
 
 
 async def _search_workflows(
@@ -259,34 +302,21 @@ async def _search_workflows(
 ) -> None:
     rows, console = folder.rows(), search.console
     archive = [TriedWorkflow.model_validate(row) for row in rows.read()]
-    earlier = tuple(archive)
-
-    def on_tried(entry: TriedWorkflow) -> None:
-        archive.append(entry)
-        rows.append(entry.model_dump())
-        what = f"proposal {entry.proposal}/{settings.proposals}" if entry.proposal else "of the beginning"
-        sentence = "no new workflow was written in three tries"
-        if entry.tried is not None:
-            sentence = f"{entry.tried.accuracy:.1%} right  {dollars(entry.tried.cost_usd)} a question"
-        print_sentence(console, f"{what}  {sentence}")
-
+    pool, tasks = search.pool, search.tasks
     try:
-        front = await search_workflows(
-            search.pool,
-            search.tasks,
-            settings.writer,
-            proposals=settings.proposals,
-            questions=settings.tried_on,
-            max_steps=settings.max_steps,
-            max_cost=settings.max_cost,
-            seed=str(settings.seed),
-            execution=ExecutionSettings(early_stop=settings.early_stop),
-            dispatcher=dispatcher,
-            resume_from=earlier,
-            on_tried=on_tried,
-        )
+        async for entry in search_workflows(
+            pool, tasks, settings, resume_from=tuple(archive), dispatcher=dispatcher
+        ):
+            archive.append(entry)
+            rows.append(entry.model_dump())
+            what = f"proposal {entry.proposal}/{settings.proposals}" if entry.proposal else "of the beginning"
+            sentence = "no new workflow was written in three tries"
+            if entry.tried is not None:
+                sentence = f"{entry.tried.accuracy:.1%} right  {dollars(entry.tried.cost_usd)} a question"
+            print_sentence(console, f"{what}  {sentence}")
+        front = await choose(pool, tasks, settings, archive, dispatcher=dispatcher)
     except BudgetError as error:
-        front = _front_so_far(search, settings, archive)
+        front = front_of(archive, pool, settings, min(settings.tried_on, len(tasks)))
         if not front.plans:
             raise
         _say_budget_ended(console, counted(len(archive), "entry").replace("entrys", "entries"), error)
@@ -305,21 +335,6 @@ async def _search_workflows(
     )
     print_sentence(
         console, f"It is in {file}. Use it as the planner constant:{file}. Cheaper plans are in {PLANS}."
-    )
-
-
-def _front_so_far(
-    search: SearchStart, settings: WorkflowSearch, archive: Sequence[TriedWorkflow]
-) -> ConstantPlanFront:
-    """The best workflows of an archive that is not complete."""
-    most = inf if settings.max_cost is None else settings.max_cost
-    tried = [entry.tried for entry in archive if entry.tried is not None and entry.tried.cost_usd <= most]
-    return ConstantPlanFront(
-        workers=search.pool.names,
-        plans=undominated(tried),
-        max_steps=settings.max_steps,
-        questions=min(settings.tried_on, len(search.tasks)),
-        seed=str(settings.seed),
     )
 
 

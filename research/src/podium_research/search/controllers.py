@@ -1,7 +1,7 @@
 """Trains MASRouter's controller on whole answers, by policy gradient on what its teams get right and cost.
 
-Any live pool answers, so the controller learns modes, roles and workers. The trainer
-keeps no file: its caller keeps the utilities of each epoch, and gives them back to continue.
+Any live pool answers, so the controller learns modes, roles and workers. The trainer keeps no file: its caller keeps
+the utilities of each epoch, and gives them back to continue.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from podium.calls import Dispatcher
-from podium.errors import UsageError
 from podium.evals.evaluation import evaluate
 from podium.executor import ExecutionSettings
 from podium.planner import Planner, PlanRequest
 from podium.planners.baseline import plan_once
+from podium.rollout import Rollout
 from podium.tasks.task import Task
 from podium.team import Runner
 from podium.trace import Plan
@@ -22,21 +22,8 @@ from podium.workers.pool import Pool
 from podium.workers.vote import VOTE, VoteWorker
 from podium_research.planners.masrouter import team_workflow
 from podium_research.planners.masrouter_controller import Controller, ControllerTraining, RoutedTeam
-from podium_research.search.heads import head_workers
+from podium_research.search.heads import TrainingStep, all_failed, head_workers, net_score
 from podium_research.search.settings import ControllerSearch
-
-
-@dataclass(frozen=True, slots=True)
-class Epoch:
-    """One epoch, as far as a run has to keep it."""
-
-    number: int
-    """The number of the epoch, from 1."""
-    utilities: tuple[float | None, ...]
-    """The utility of each team, in the order of the draws. Is None where workers or the grader failed."""
-    cost_usd: float
-    """What the answers cost, the cached ones included."""
-    controller: Controller
 
 
 async def train_controller_live(
@@ -46,7 +33,7 @@ async def train_controller_live(
     *,
     resume_from: Iterable[Sequence[float | None]] = (),
     dispatcher: Dispatcher | None = None,
-) -> AsyncIterator[Epoch]:
+) -> AsyncIterator[TrainingStep]:
     """Train a controller, and yield each new epoch. If the pool has no voting tool, it gets one.
 
     The controller's classifier learns the tasks' families, where they are known.
@@ -73,33 +60,27 @@ async def train_controller_live(
     )
     earlier = list(resume_from)
     for number in range(1, settings.epochs + 1):
-        earlier_utilities = iter(earlier[number - 1] if number <= len(earlier) else ())
-        tried: list[_Tried] = []
+        is_known = number <= len(earlier)
+        known = iter(earlier[number - 1] if is_known else ())
+        utilities: list[float | None] = []
+        cost_usd = 0.0
         for batch in training.batches(number):
             teams = training.ask(batch)
-            if number <= len(earlier):
-                training.tell([next(earlier_utilities) for _ in batch])
-                continue
-            trials = await _try(
-                teams, [questions[question] for question in batch], pool, settings, dispatcher
-            )
-            training.tell([trial.utility for trial in trials])
-            tried += trials
-        if number <= len(earlier):
+            if is_known:
+                told = [next(known) for _ in batch]
+            else:
+                rollouts = await _try(
+                    teams, [questions[question] for question in batch], pool, settings, dispatcher
+                )
+                told = [net_score(rollout, settings) for rollout in rollouts]
+                cost_usd += sum(rollout.trace.uncached_usd for rollout in rollouts)
+            training.tell(told)
+            utilities += told
+        if is_known:
             continue
-        if all(trial.utility is None for trial in tried):
-            raise UsageError(
-                f"Workers or the grader failed on all questions of epoch {number}: run podium pool check, and then the "
-                "same command again to continue."
-            )
-        cost_usd = sum(trial.cost_usd for trial in tried)
-        yield Epoch(number, tuple(trial.utility for trial in tried), cost_usd, training.controller)
-
-
-@dataclass(frozen=True, slots=True)
-class _Tried:
-    utility: float | None
-    cost_usd: float
+        if all(utility is None for utility in utilities):
+            raise all_failed(settings, number)
+        yield TrainingStep(number, tuple(utilities), cost_usd, training.controller)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +101,7 @@ async def _try(
     pool: Pool,
     settings: ControllerSearch,
     dispatcher: Dispatcher | None,
-) -> list[_Tried]:
+) -> Sequence[Rollout]:
     """Have each team answer its question."""
     evaluation = await evaluate(
         Runner(
@@ -133,12 +114,4 @@ async def _try(
         concurrency=settings.concurrency,
         seed=f"controller-search/{settings.seed}",
     )
-    return [
-        _Tried(
-            None
-            if rollout.infrastructure_failed
-            else rollout.correct - settings.per_usd * rollout.trace.uncached_usd,
-            rollout.trace.uncached_usd,
-        )
-        for rollout in evaluation.rollouts
-    ]
+    return evaluation.rollouts

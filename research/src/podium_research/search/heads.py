@@ -1,7 +1,7 @@
 """Trains TRINITY's head on whole answers: sep-CMA-ES, rewarded by what the planner with this head gets right.
 
-Any live pool answers, so the head learns which worker to ask and in which role. The
-trainer keeps no file: its caller keeps the rewards of each generation, and gives them back to continue.
+Any live pool answers, so the head learns which worker to ask and in which role. The trainer keeps no file: its caller
+keeps the rewards of each generation, and gives them back to continue.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ import numpy as np
 from podium.calls import Dispatcher
 from podium.config import suggestion
 from podium.errors import BudgetError, ConfigError, UsageError
-from podium.evals.evaluation import evaluate
+from podium.evals.evaluation import Evaluation, evaluate
 from podium.executor import ExecutionSettings
+from podium.rollout import Rollout
 from podium.tasks.task import Task
 from podium.team import Runner
 from podium.types import Budget
 from podium.workers.pool import Pool
+from podium_research.planners.masrouter_controller import Controller
 from podium_research.planners.trinity import Trinity
 from podium_research.planners.trinity_head import Evolution, Head
-from podium_research.search.settings import HeadSearch
+from podium_research.search.settings import ControllerSearch, HeadSearch
 
 _START = 2.0
 """How far the first head's choices of roles lie apart, in deviations of the first generation: about one head in five
@@ -32,17 +34,18 @@ then chooses another role."""
 
 
 @dataclass(frozen=True, slots=True)
-class Generation:
-    """The heads of one generation, as far as a run has to keep them."""
+class TrainingStep:
+    """One generation of heads, or one epoch of a controller, as far as a run has to keep it."""
 
     number: int
-    """The number of the generation, from 1."""
-    rewards: tuple[float, ...]
-    """The mean reward of each head."""
+    """From 1."""
+    scores: tuple[float | None, ...]
+    """The mean reward of each head, or the utility of each team in the order of the draws; None where workers or the
+    grader failed."""
     cost_usd: float
     """What its answers cost, the cached ones included."""
-    head: Head
-    """The mean of the heads that the next generation is drawn around."""
+    found: Head | Controller
+    """The mean of the heads that the next generation is drawn around, or the controller as trained so far."""
 
 
 def head_workers(pool: Pool, named: Sequence[str]) -> tuple[str, ...]:
@@ -65,7 +68,7 @@ async def train_head_live(
     *,
     resume_from: Iterable[Sequence[float]] = (),
     dispatcher: Dispatcher | None = None,
-) -> AsyncIterator[Generation]:
+) -> AsyncIterator[TrainingStep]:
     """Train a head, and yield each new generation.
 
     The heads of a generation answer the same questions with the same seeds. So identical calls are paid once if the
@@ -92,30 +95,41 @@ async def train_head_live(
             continue
         random = Random(f"head-search/{settings.seed}/{number}")
         drawn_tasks = random.sample(list(tasks), min(len(tasks), settings.replications))
-        trials = await _trials(heads, drawn_tasks, pool, settings, dispatcher)
-        rewards = _without_gaps([trial.reward for trial in trials], number)
-        search.tell(rewards)
-        cost_usd = sum(trial.cost_usd for trial in trials)
-        yield Generation(number, rewards, cost_usd, Head.of(workers, search.mean))
+        tried = await _try(heads, drawn_tasks, pool, settings, dispatcher or Dispatcher())
+        rewards = [
+            [score for rollout in each.rollouts if (score := net_score(rollout, settings)) is not None]
+            for each in tried
+        ]
+        known = [sum(each) / len(each) for each in rewards if each]
+        if not known:
+            raise all_failed(settings, number)
+        # Heads that could not be tried have the mean of the others.
+        scores = tuple(sum(each) / len(each) if each else sum(known) / len(known) for each in rewards)
+        search.tell(scores)
+        cost_usd = sum(rollout.trace.uncached_usd for each in tried for rollout in each.rollouts)
+        yield TrainingStep(number, scores, cost_usd, Head.of(workers, search.mean))
 
 
-@dataclass(frozen=True, slots=True)
-class _Trial:
-    reward: float | None
-    """The mean reward. Is None if workers or the grader failed on all questions."""
-    cost_usd: float
+def net_score(rollout: Rollout, settings: HeadSearch | ControllerSearch) -> float | None:
+    """1 for a right answer minus what its dollars cost; None if workers or the grader failed."""
+    if rollout.infrastructure_failed:
+        return None
+    return rollout.correct - settings.per_usd * rollout.trace.uncached_usd
 
 
-async def _trials(
-    heads: Sequence[Head],
-    tasks: Sequence[Task],
-    pool: Pool,
-    settings: HeadSearch,
-    dispatcher: Dispatcher | None,
-) -> list[_Trial]:
+def all_failed(settings: HeadSearch | ControllerSearch, number: int) -> UsageError:
+    """The error of a generation or epoch in which nobody answered."""
+    return UsageError(
+        f"Workers or the grader failed on all questions of {settings.unit} {number}: run podium pool check, and then "
+        "the same command again to continue."
+    )
+
+
+async def _try(
+    heads: Sequence[Head], tasks: Sequence[Task], pool: Pool, settings: HeadSearch, dispatcher: Dispatcher
+) -> list[Evaluation]:
     """Try all heads on the same questions, with at most `settings.concurrency` questions at once."""
-    shared = dispatcher or Dispatcher()
-    trials: dict[int, _Trial] = {}
+    tried: dict[int, Evaluation] = {}
     refusals: list[BudgetError] = []
     pending = enumerate(heads)
 
@@ -123,8 +137,17 @@ async def _trials(
         for number, head in pending:
             if refusals:
                 return
+            runner = Runner(
+                Trinity(head),
+                pool,
+                budget=Budget(rounds=Trinity.rounds),
+                settings=ExecutionSettings(early_stop=settings.early_stop),
+                dispatcher=dispatcher,
+            )
             try:
-                trials[number] = await _trial(head, tasks, pool, settings, shared)
+                tried[number] = await evaluate(
+                    runner, tasks, concurrency=settings.concurrency, seed=f"head-search/{settings.seed}"
+                )
             except BudgetError as error:
                 # Not raised here: the other heads' calls in flight are paid for, so they may end.
                 refusals.append(error)
@@ -134,40 +157,4 @@ async def _trials(
             group.create_task(work())
     if refusals:
         raise refusals[0]
-    return [trials[number] for number in range(len(heads))]
-
-
-async def _trial(
-    head: Head, tasks: Sequence[Task], pool: Pool, settings: HeadSearch, dispatcher: Dispatcher
-) -> _Trial:
-    evaluation = await evaluate(
-        Runner(
-            Trinity(head),
-            pool,
-            budget=Budget(rounds=Trinity.rounds),
-            settings=ExecutionSettings(early_stop=settings.early_stop),
-            dispatcher=dispatcher or Dispatcher(),
-        ),
-        tasks,
-        concurrency=settings.concurrency,
-        seed=f"head-search/{settings.seed}",
-    )
-    rewards = [
-        rollout.correct - settings.per_usd * rollout.trace.uncached_usd
-        for rollout in evaluation.rollouts
-        if not rollout.infrastructure_failed
-    ]
-    spent = sum(rollout.trace.uncached_usd for rollout in evaluation.rollouts)
-    return _Trial(sum(rewards) / len(rewards) if rewards else None, spent)
-
-
-def _without_gaps(rewards: Sequence[float | None], number: int) -> tuple[float, ...]:
-    """The rewards; heads that could not be tried have the mean of the others."""
-    known = [reward for reward in rewards if reward is not None]
-    if not known:
-        raise UsageError(
-            f"Workers or the grader failed on all questions of generation {number}: run podium pool check, and then "
-            "the same command again to continue."
-        )
-    mean = sum(known) / len(known)
-    return tuple(mean if reward is None else reward for reward in rewards)
+    return [tried[number] for number in range(len(heads))]

@@ -5,6 +5,8 @@ All run plans over any pool and grade the answers. `heads`, `controllers` and `w
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import Field
 
 from podium.config import Settings
@@ -34,6 +36,11 @@ class SearchSettings(Settings):
 class HeadSearch(SearchSettings):
     """How TRINITY's head is trained. The defaults of the evolution are the paper's."""
 
+    planner: ClassVar[str] = "trinity"
+    found: ClassVar[str] = "head"
+    unit: ClassVar[str] = "generation"
+    scores: ClassVar[str] = "rewards"
+    """What the run's folder calls the scores of a generation."""
     workers: tuple[str, ...] = ()
     """The workers among which the head chooses, by name. Empty: all of the pool that are no tools."""
     generations: int = Field(default=GENERATIONS, ge=1)
@@ -46,16 +53,30 @@ class HeadSearch(SearchSettings):
     per_usd: float = Field(default=0.0, ge=0)
     """Reward lost for each dollar of a question. A right answer brings 1."""
 
+    @property
+    def most(self) -> int:
+        """How many generations there are."""
+        return self.generations
+
 
 class ControllerSearch(SearchSettings):
     """How MASRouter's controller is trained."""
 
+    planner: ClassVar[str] = "masrouter"
+    found: ClassVar[str] = "controller"
+    unit: ClassVar[str] = "epoch"
+    scores: ClassVar[str] = "utilities"
     workers: tuple[str, ...] = ()
     """The workers that the controller may draw, by name. Empty: all of the pool that are no tools."""
     epochs: int = Field(default=EPOCHS, ge=1)
     """How often each question is answered."""
     per_usd: float = Field(default=0.0, ge=0)
     """Utility lost for each dollar of a question. A right answer brings 1."""
+
+    @property
+    def most(self) -> int:
+        """How many epochs there are."""
+        return self.epochs
 
 
 class WorkflowSearch(SearchSettings):

@@ -1,33 +1,30 @@
 """A model searches for constant plans: it reads an archive of workflows with their results, and proposes the next one.
 
 This is the search of ADAS (Hu, Lu & Clune 2024, arXiv 2408.08435) over Podium's workflows in place of Python code, so
-nothing that the model writes is executed as a program.
+nothing that the model writes is executed as a program. A planner that uses the question must beat what it finds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import AsyncIterator, Container, Sequence
 from dataclasses import dataclass, replace
 
 from podium.calls import Dispatcher
 from podium.errors import BudgetError, UsageError
+from podium.evals.evaluation import evaluate
+from podium.evals.json_file import JsonFile
 from podium.executor import ExecutionSettings
-from podium.planners import VOTE, Single, read_constant
+from podium.planners import VOTE, Constant, Single, read_constant
 from podium.planners.phrases import CHECK
 from podium.tasks.task import Task
 from podium.team import Runner
-from podium.types import ANSWER_WHOLE_QUESTION, Budget, FrozenModel, Message, Question
+from podium.types import ANSWER_WHOLE_QUESTION, FrozenModel, Message, Question
 from podium.workers.pool import Pool
-from podium.workflow import Access, PlanError, Step, Workflow, parse
-from podium_research.search.constant import (
-    FRESH,
-    ConstantPlan,
-    ConstantPlanFront,
-    SearchProgress,
-    Trials,
-    undominated,
-)
+from podium.workflow import Access, PlanError, Step, Workflow, parse, render
+from podium_research.search.settings import WorkflowSearch
 
+FRESH = 100
+"""If the search leaves at least this many questions unused, the final choice uses only these."""
 _MAX_TRIES = 3
 """How often the model may write one proposal."""
 _EXAMPLES, _EXAMPLE_CHARS = 3, 1500
@@ -55,6 +52,31 @@ _WRONG = "That is no workflow that can be tried: {error}\n\nWrite it again, whol
 _KNOWN = "It is in the archive already."
 
 
+class ConstantPlan(FrozenModel):
+    """One workflow for all questions, with its accuracy and its cost."""
+
+    plan: str
+    """The workflow's text; its worker numbers are positions in `ConstantPlanFront.workers`."""
+    accuracy: float
+    cost_usd: float
+    """Dollars a question, on average."""
+
+
+class ConstantPlanFront(JsonFile):
+    """The plans that no other plan beats in both accuracy and cost, cheapest first."""
+
+    description = "constant plans"
+
+    workers: tuple[str, ...]
+    """The names of the pool's workers; worker k of a plan is the one at k."""
+    plans: tuple[ConstantPlan, ...]
+    max_steps: int
+    """The most steps that a plan could have."""
+    questions: int
+    """How many questions the plans were compared on."""
+    seed: str
+
+
 class TriedWorkflow(FrozenModel):
     """One entry of the archive, or a proposal that could not be tried."""
 
@@ -67,87 +89,127 @@ class TriedWorkflow(FrozenModel):
 async def search_workflows(
     pool: Pool,
     tasks: Sequence[Task],
-    writer: str,
+    settings: WorkflowSearch,
     *,
-    proposals: int = 20,
-    questions: int = 100,
-    max_steps: int = 5,
-    max_cost: float | None = None,
-    seed: str = "0",
-    budget: Budget | None = None,
-    execution: ExecutionSettings | None = None,
-    dispatcher: Dispatcher | None = None,
-    on_progress: SearchProgress | None = None,
     resume_from: Sequence[TriedWorkflow] = (),
-    on_tried: Callable[[TriedWorkflow], None] | None = None,
-) -> ConstantPlanFront:
-    """The most accurate workflows that were found, for each cost.
+    dispatcher: Dispatcher | None = None,
+) -> AsyncIterator[TriedWorkflow]:
+    """Try workflows, and yield each new entry. `choose` then finds the most accurate ones for each cost.
 
-    The archive begins with each worker alone, an answer that the next worker checks, and a vote of all workers. Tasks
-    that the search leaves unused make the final choice, if there are 100 of them: a plan that won on few may have been
-    lucky.
+    The archive begins with each worker alone, an answer that the next worker checks, and a vote of all workers. A
+    proposal that cannot be read or is known after three tries is left out. The writer's dollars go to the spend limits
+    of `dispatcher`, and are not in the results.
 
     Args:
         tasks: questions to search on. Do not compare the workflows on them later.
-        writer: the worker that proposes. Its dollars go to the spend limits of `dispatcher`, and are not in the result.
-        proposals: how many workflows it proposes. One that cannot be read or is known after three tries is left out.
-        questions: how many questions each workflow is tried on.
-        max_cost: dollars a question; workflows that cost more are in the archive but not in the result.
-        budget, execution, dispatcher: as for `evaluate`.
         resume_from: what an earlier search with the same arguments has tried; it is not tried again.
-        on_tried: called with each new entry.
 
     Raises:
-        UsageError: there are no tasks, the pool has no such worker, it did not answer, or workers or the grader failed
-            on all questions of a workflow.
+        UsageError: there are no tasks, the writer did not answer, or workers or the grader failed on all questions of a
+            workflow.
+        ConfigError: the pool has no such writer.
         BudgetError: a spend limit of the dispatcher refused a call.
     """
     if not tasks:
         raise UsageError("There are no tasks to search workflows on: give at least one.")
-    pool.named(writer)
-    used = min(len(tasks), questions)
-    runner = Runner(
-        Single(writer),
-        pool,
-        budget=budget or Budget(),
-        max_steps=max_steps,
-        settings=execution or ExecutionSettings(),
-        dispatcher=dispatcher or Dispatcher(),
-    )
-    trials = Trials(runner, tasks[:used], max_cost=max_cost, seed=seed)
-    writes = replace(runner, budget=Budget(), max_steps=5, settings=ExecutionSettings(layout="plain"))
-    asks = _Writer(writes, max_steps, seed)
+    pool.named(settings.writer)
+    tasks, max_steps = tasks[: settings.tried_on], settings.max_steps
+    runner = _runner(pool, settings, dispatcher)
+    writes = replace(runner, max_steps=5, settings=ExecutionSettings(layout="plain"))
+    writer = _Writer(writes, max_steps, str(settings.seed))
     archive = {_read(old.tried, pool, max_steps): old.tried for old in resume_from if old.tried is not None}
     done = {old.proposal for old in resume_from}
-    for number in range(proposals + 1):
-        new_workflow: Workflow | None = None
-        if number and number not in done:
-            prompt = _prompt(pool, tasks[:used], archive, max_steps)
-            new_workflow = await asks.propose(prompt, archive, number - 1)
-        new = [new_workflow] if new_workflow else [] if number else beginnings(pool.names, max_steps)
-        for workflow in new:
-            if workflow in archive:
-                continue
-            await trials.best([workflow], [(1, used)])
-            archive[workflow] = trials.result(workflow)
-            if on_tried:
-                on_tried(TriedWorkflow(proposal=number, tried=archive[workflow]))
-        if not new and number not in done and on_tried:
-            on_tried(TriedWorkflow(proposal=number, tried=None))
-        if on_progress:
-            on_progress(number, proposals)
-    fresh = tasks[used:]
-    results = list(archive.values())
-    if len(fresh) >= FRESH:
-        final = replace(trials, tasks=fresh, tallies={})
-        results = [final.result(w) for w in await final.best(list(archive), [(len(archive), len(fresh))])]
+    for workflow in beginnings(pool.names, max_steps):
+        if workflow not in archive:
+            archive[workflow] = await _try(runner, workflow, tasks, settings)
+            yield TriedWorkflow(proposal=0, tried=archive[workflow])
+    for number in range(1, settings.proposals + 1):
+        if number not in done:
+            prompt = _prompt(pool, tasks, archive, max_steps)
+            proposal = await writer.propose(prompt, archive, number - 1)
+            if proposal is not None:
+                archive[proposal] = await _try(runner, proposal, tasks, settings)
+            yield TriedWorkflow(proposal=number, tried=archive[proposal] if proposal else None)
+
+
+async def choose(
+    pool: Pool,
+    tasks: Sequence[Task],
+    settings: WorkflowSearch,
+    archive: Sequence[TriedWorkflow],
+    *,
+    dispatcher: Dispatcher | None = None,
+) -> ConstantPlanFront:
+    """The most accurate workflows of an archive, for each cost.
+
+    Tasks that the search left unused make the choice, if there are 100 of them: a plan that won on few may have been
+    lucky. Errors are as of `search_workflows`.
+    """
+    fresh = tasks[settings.tried_on :]
+    if len(fresh) < FRESH:
+        return front_of(archive, pool, settings, len(tasks) - len(fresh))
+    runner = _runner(pool, settings, dispatcher)
+    workflows = [_read(entry.tried, pool, settings.max_steps) for entry in archive if entry.tried is not None]
+    tried = [await _try(runner, workflow, fresh, settings) for workflow in workflows]
+    return front_of([TriedWorkflow(proposal=0, tried=plan) for plan in tried], pool, settings, len(fresh))
+
+
+def front_of(
+    archive: Sequence[TriedWorkflow], pool: Pool, settings: WorkflowSearch, questions: int
+) -> ConstantPlanFront:
+    """The most accurate workflows for each cost, by the results that an archive has on so many questions."""
+    most = settings.max_cost
+    results = [entry.tried for entry in archive if entry.tried is not None]
     return ConstantPlanFront(
         workers=pool.names,
-        plans=undominated([plan for plan in results if max_cost is None or plan.cost_usd <= max_cost]),
-        max_steps=max_steps,
-        questions=len(fresh) if len(fresh) >= FRESH else used,
-        seed=seed,
+        plans=undominated([plan for plan in results if most is None or plan.cost_usd <= most]),
+        max_steps=settings.max_steps,
+        questions=questions,
+        seed=str(settings.seed),
     )
+
+
+def _runner(pool: Pool, settings: WorkflowSearch, dispatcher: Dispatcher | None) -> Runner:
+    return Runner(
+        Single(settings.writer),
+        pool,
+        max_steps=settings.max_steps,
+        settings=ExecutionSettings(early_stop=settings.early_stop),
+        dispatcher=dispatcher or Dispatcher(),
+    )
+
+
+async def _try(
+    runner: Runner, workflow: Workflow, tasks: Sequence[Task], settings: WorkflowSearch
+) -> ConstantPlan:
+    """The workflow with its means over the questions on which neither a worker nor the grader failed."""
+    names = runner.pool.names
+    evaluation = await evaluate(
+        replace(runner, planner=Constant(workflow, names)),
+        tasks,
+        seed=f"search-constant/{settings.seed}",
+    )
+    rollouts = [rollout for rollout in evaluation.rollouts if not rollout.infrastructure_failed]
+    if not rollouts:
+        workers = ", ".join(dict.fromkeys(names[step.worker] for step in workflow.steps))
+        raise UsageError(
+            f"Workers or the grader failed on all {len(tasks)} questions of a workflow of {workers}: run podium pool "
+            "check, and then the same command again to continue."
+        )
+    return ConstantPlan(
+        plan=render(workflow),
+        accuracy=sum(rollout.correct for rollout in rollouts) / len(rollouts),
+        cost_usd=sum(rollout.trace.uncached_usd for rollout in rollouts) / len(rollouts),
+    )
+
+
+def undominated(plans: Sequence[ConstantPlan]) -> tuple[ConstantPlan, ...]:
+    """The Pareto front: the plans that no other beats in both accuracy and cost, cheapest first."""
+    undominated_plans: list[ConstantPlan] = []
+    for plan in sorted(plans, key=lambda plan: (plan.cost_usd, -plan.accuracy)):
+        if not undominated_plans or plan.accuracy > undominated_plans[-1].accuracy:
+            undominated_plans.append(plan)
+    return tuple(undominated_plans)
 
 
 def _read(plan: ConstantPlan, pool: Pool, max_steps: int) -> Workflow:
