@@ -1,5 +1,6 @@
 """A model proposes workflows from an archive of scored ones; each is tried, and the best for each cost are kept."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -8,7 +9,9 @@ from podium.errors import ConfigError, UsageError, WorkerError
 from podium.planners.phrases import CHECK
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
+from podium.trace import Reply
 from podium.types import ANSWER_WHOLE_QUESTION, Price, Profile, Question
+from podium.workers.base import Request
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 from podium.workflow import Access, Step, Workflow, render
@@ -99,6 +102,26 @@ async def test_failed_questions_do_not_count_against_a_workflow():
     with pytest.raises(UsageError, match="did not answer"):
         await tried_by(Pool([partly]), "ada", kept=kept, proposals=1, max_steps=1)
     assert [entry.tried.accuracy for entry in kept] == [0.5]
+
+
+class Busy(ScriptedWorker):
+    """Counts the calls that it has at once."""
+
+    now = most = 0
+
+    async def answer(self, request: Request) -> Reply:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await asyncio.sleep(0.001)
+        self.now -= 1
+        return await super().answer(request)
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+async def test_as_many_questions_are_asked_at_once_as_the_setting_says(concurrency: int) -> None:
+    busy = Busy("ada", {"": "Answer: no"})
+    await tried_by(Pool([busy]), "ada", proposals=1, max_steps=1, concurrency=concurrency)
+    assert busy.most == concurrency
 
 
 async def test_an_outage_stops_the_search_and_nothing_of_it_is_kept():

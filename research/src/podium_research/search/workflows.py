@@ -187,6 +187,7 @@ async def _try(
     evaluation = await evaluate(
         replace(runner, planner=Constant(workflow, names)),
         tasks,
+        concurrency=settings.concurrency,
         seed=f"search-constant/{settings.seed}",
     )
     rollouts = [rollout for rollout in evaluation.rollouts if not rollout.infrastructure_failed]
