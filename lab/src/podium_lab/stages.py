@@ -16,7 +16,6 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from podium.cli.run_settings import read_run_settings
 from podium.cli.terminal import open_console
 from podium.train.runtime import compute_on_one_core
-from podium_lab.small_workers.laboratory import open_examples
 from podium_lab.small_workers.training import POOL, OrchestraSettings, train_orchestra
 from podium_lab.warmstart.acceptance import (
     COPYING,
@@ -54,12 +53,7 @@ def make_warmstart(config: Path | None, overrides: Sequence[str], run: Path) -> 
                     f"step {row['step']}/{settings.steps}  loss {row['loss']:.3f}  {row['seconds']:.0f} s"
                 )
 
-        reports = run_warmstart(
-            settings,
-            run,
-            data=open_examples(settings.pool),
-            show=show,
-        )
+        reports = run_warmstart(settings, run, show=show)
     for what, report in reports.items():
         console.print(f"Acceptance, {what}:")
         _print_acceptance(report, console)

@@ -21,8 +21,8 @@ from podium.types import Question
 from podium.workflow import PlanError, Workflow, parse, render
 from podium_lab.inference import loader
 from podium_lab.inference.plan_lists import PlanLists
-from podium_lab.small_workers.laboratory import PROMPT, WorldLaboratory
-from podium_lab.warmstart.examples import Shares
+from podium_lab.small_workers.laboratory import PROMPT, draw_plan, draw_team
+from podium_lab.warmstart.teams import Shares
 
 START = "world-warmstart"
 
@@ -59,10 +59,10 @@ def said_of(plan: Workflow) -> str:
 def test_guide_allows_every_lesson_and_forbids_plans_unlike_their_thought(
     codec: PlainTextCodec, guide: PlanLists
 ) -> None:
-    laboratory, rng = WorldLaboratory(), Random("lessons")
+    rng = Random("lessons")
     bound = 0
     for _ in range(60):
-        case = laboratory.draw_plan(rng, laboratory.draw_team(rng), Shares(fitting=0.7, relevant=1.0))
+        case = draw_plan(rng, draw_team(rng), Shares(fitting=0.7, relevant=1.0))
         if not isinstance(case.decision, Workflow):
             continue
         text = f"{case.thought}\n{render(case.decision)}"

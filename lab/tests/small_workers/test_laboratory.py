@@ -11,16 +11,25 @@ from podium.team.team_file import open_pool
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workflow import Acceptance, PlanError, Workflow, parse
 from podium_lab.small_workers.abilities import ABILITIES
-from podium_lab.small_workers.laboratory import SKILLS, WorldLaboratory, open_examples, orchestra_team
+from podium_lab.small_workers.laboratory import (
+    SCOPE,
+    SKILLS,
+    draw_plan,
+    draw_question,
+    known_team,
+    orchestra_team,
+    reading_text,
+    unseen_question,
+)
 from podium_lab.small_workers.plans import JOIN, draw_steps, draw_world_workflow
-from podium_lab.warmstart.examples import Shares, TeamSource, draw_example, read_thought
-from podium_lab.world import RELATIONS, world
+from podium_lab.warmstart.examples import draw_example
+from podium_lab.warmstart.teams import Shares, read_thought
+from podium_lab.world import RELATIONS, made_up_words, world
 from podium_lab.world.tasks import WorldTasks, split_of
 from scripted_team import write_team
 
 FACTS = world()
 FIELD_OF = {thing: field for field, things in FACTS.things.items() for thing in things}
-LABORATORY = WorldLaboratory()
 TEAM = orchestra_team(ABILITIES)
 
 
@@ -51,7 +60,7 @@ def test_following_every_subtask_of_a_drawn_plan_yields_the_answer():
     """Whoever follows every subtask rightly, with the results of earlier ones, has the answer."""
     rng, followed_plans = Random("follow"), 0
     while followed_plans < 150:
-        _, parts = LABORATORY.draw_question(rng)
+        _, parts = draw_question(rng)
         drawn = draw_steps(rng, parts.problem, rng.randint(1, 7))
         texts = [part.subtask for part in drawn]
         if not texts or not parts.problem.is_typed:
@@ -74,11 +83,10 @@ def test_following_every_subtask_of_a_drawn_plan_yields_the_answer():
 
 
 def test_plans_of_examples_are_valid_in_both_rounds():
-    teams = TeamSource(LABORATORY.draw_team, TEAM, 0.5)
     shares = Shares(plan=1.0, team=0.0, reading=0.0, lookup=0.0, relevant=0.5)
     later = accepted = 0
     for index in range(300):
-        example = draw_example(LABORATORY, "valid", index, teams=teams, shares=shares)
+        example = draw_example("valid", index, known=TEAM, synthetic_teams=0.5, shares=shares)
         models = re.search(r"Models:\n((?:\d+: .+\n)+)", example.prompt)[1].count("\n")
         steps = int(re.search(r"^Steps: (\d)$", example.prompt, re.MULTILINE)[1])
         again = "Earlier plan" in example.prompt
@@ -94,9 +102,9 @@ def test_a_plan_with_too_few_steps_may_stop_if_another_round_follows():
     rng, stopped, gone_on = Random("stops"), 0, 0
     shares = Shares(fitting=1.0, relevant=0.5, whole=0.0)
     while gone_on < 20:
-        case = LABORATORY.draw_plan(rng, TEAM, shares)
+        case = draw_plan(rng, TEAM, shares)
         if not case.request.earlier_rounds:
-            relations = case.problem.problem.paths[0].relations
+            relations = case.parts.problem.paths[0].relations
             if case.request.rounds == 1 and isinstance(case.decision, Workflow):
                 assert case.request.max_steps >= len(case.decision.steps)
             stopped += case.request.rounds > 1 and len(relations) == case.request.max_steps
@@ -105,7 +113,7 @@ def test_a_plan_with_too_few_steps_may_stop_if_another_round_follows():
         if not isinstance(case.decision, Workflow) or "Find" not in case.decision.steps[0].subtask:
             continue
         value = earlier_round.response.rpartition("Answer: ")[2]
-        if case.problem.problem.paths[0].thing == value:
+        if case.parts.problem.paths[0].thing == value:
             assert value in case.decision.steps[0].subtask
             gone_on += 1
     assert stopped > 20
@@ -115,14 +123,14 @@ def test_rounds_of_a_long_chain_work_through_its_relations_in_order():
     rng, begun, gone_on, accepted = Random("unfinished"), 0, 0, 0
     shares = Shares(unfinished=1.0, fitting=0.5, relevant=0.5, whole=0.5)
     for _ in range(100):
-        case = LABORATORY.draw_plan(rng, TEAM, shares)
+        case = draw_plan(rng, TEAM, shares)
         needs, steps = case.thought.split("; steps ")
         if isinstance(case.decision, Acceptance):
             assert steps == "0"
             assert case.request.earlier_rounds
             accepted += 1
             continue
-        (path,) = case.problem.problem.paths
+        (path,) = case.parts.problem.paths
         parts, begin = read_thought(needs), case.request.max_steps * len(case.request.earlier_rounds)
         left = len(parts) - begin
         assert len(parts) > case.request.max_steps
@@ -145,7 +153,7 @@ def test_rounds_of_a_long_chain_work_through_its_relations_in_order():
 def test_a_thought_names_the_parts_then_each_steps_find_and_worker():
     rng, gone_by_parts = Random("thought"), 0
     for _ in range(200):
-        _, parts = LABORATORY.draw_question(rng)
+        _, parts = draw_question(rng)
         plan, thought = draw_world_workflow(rng, parts, TEAM, shares=Shares(fitting=1.0, relevant=0.5))
         needs, steps = thought.split("; steps ")
         named = read_thought(needs)
@@ -166,7 +174,7 @@ def test_a_thought_names_the_parts_then_each_steps_find_and_worker():
 
 def test_about_a_third_of_lessons_chain_relations_of_mismatched_types():
     rng = Random("loose")
-    drawn = [LABORATORY.draw_question(rng) for _ in range(400)]
+    drawn = [draw_question(rng) for _ in range(400)]
     loose = [(question, parts) for question, parts in drawn if not parts.problem.is_typed]
     assert 0.22 < len(loose) / len(drawn) < 0.38
     for question, parts in loose:
@@ -177,7 +185,7 @@ def test_about_a_third_of_lessons_chain_relations_of_mismatched_types():
 
 def test_lessons_have_wordings_that_no_task_has():
     rng = Random("wordings")
-    texts = [LABORATORY.draw_question(rng)[0].text for _ in range(400)]
+    texts = [draw_question(rng)[0].text for _ in range(400)]
     told = [text for text in texts if re.search(r"\ba certain \w+", text)]
     assert 20 < len(told) < 120
     assert not any(
@@ -189,7 +197,7 @@ def test_plans_in_which_every_worker_fits_are_not_rare_however_long():
     """With a share of one half they are 1 in 1 + n for n steps; drawn step by step they would be 1 in 2 ** n."""
     rng, fits = Random("relevant"), []
     while len(fits) < 400:
-        _, parts = LABORATORY.draw_question(rng)
+        _, parts = draw_question(rng)
         if len(parts.skills) == 4:
             shares = Shares(fitting=1.0, relevant=0.5, whole=0.0)
             plan, _ = draw_world_workflow(rng, parts, TEAM, shares=shares)
@@ -202,7 +210,7 @@ def test_settings_give_the_share_of_plans_with_the_whole_question():
     rng = Random("whole")
     asked = []
     for _ in range(300):
-        _, parts = LABORATORY.draw_question(rng)
+        _, parts = draw_question(rng)
         plan, _ = draw_world_workflow(rng, parts, TEAM, shares=Shares(fitting=1.0, whole=0.45))
         asked.append(all(step.subtask.endswith(ANSWER_WHOLE_QUESTION) for step in plan.steps))
     assert 0.37 < sum(asked) / len(asked) < 0.6
@@ -211,7 +219,7 @@ def test_settings_give_the_share_of_plans_with_the_whole_question():
 def test_each_level_of_cost_sensitivity_takes_a_step_if_settings_say_so():
     rng = Random("saving")
     for _ in range(200):
-        _, parts = LABORATORY.draw_question(rng)
+        _, parts = draw_question(rng)
         level, needed = rng.randrange(4), len(parts.skills)
         for saving, fewer in ((1.0, level), (0.0, 0)):
             shares = Shares(fitting=1.0, saving=saving)
@@ -223,13 +231,13 @@ def test_each_level_of_cost_sensitivity_takes_a_step_if_settings_say_so():
 def test_plan_length_follows_the_cost_sensitivity_in_its_prompt():
     rng, levels = Random("prompted"), set()
     for _ in range(200):
-        case = LABORATORY.draw_plan(rng, TEAM, Shares(fitting=1.0, saving=1.0))
+        case = draw_plan(rng, TEAM, Shares(fitting=1.0, saving=1.0))
         if isinstance(case.decision, Workflow):
             assert f"; Thrift {case.prompt.cost_sensitivity} last " in case.thought
-        stopped = case.request.rounds > 1 and len(case.problem.skills) == case.request.max_steps
+        stopped = case.request.rounds > 1 and len(case.parts.skills) == case.request.max_steps
         if isinstance(case.decision, Workflow) and not stopped:
             level = case.prompt.cost_sensitivity
-            expected = max(1, min(len(case.problem.skills) - level, case.request.max_steps))
+            expected = max(1, min(len(case.parts.skills) - level, case.request.max_steps))
             assert len(case.decision.steps) == expected
             levels.add(level)
     assert levels == {0, 1, 2, 3}
@@ -237,16 +245,14 @@ def test_plan_length_follows_the_cost_sensitivity_in_its_prompt():
 
 def test_examples_are_of_the_train_split_and_the_check_of_validation():
     rng = Random("splits")
-    assert {split_of(LABORATORY.draw_question(rng)[1].problem) for _ in range(100)} == {"train"}
-    assert {split_of(LABORATORY.unseen_question(0, index)[1].problem) for index in range(100)} == {
-        "validation"
-    }
+    assert {split_of(draw_question(rng)[1].problem) for _ in range(100)} == {"train"}
+    assert {split_of(unseen_question(0, index)[1].problem) for index in range(100)} == {"validation"}
 
 
 def test_a_reading_names_the_skill_of_every_part():
     for index in range(50):
-        _, parts = LABORATORY.unseen_question(1, index)
-        lines = LABORATORY.reading_text(parts).split("\n")
+        _, parts = unseen_question(1, index)
+        lines = reading_text(parts).split("\n")
         assert [line.rpartition(" = ")[2] for line in lines] == list(parts.skills)
         assert set(parts.skills) <= set(SKILLS)
 
@@ -264,24 +270,23 @@ def test_profiles_say_what_workers_are_taught():
 def test_pool_with_workers_outside_the_orchestra_is_refused(tmp_path):
     pool = write_team(tmp_path / "two.toml")
     with pytest.raises(ConfigError, match="'egon', which is no worker of the orchestra"):
-        open_examples(str(pool))
+        known_team(str(pool))
 
 
 def test_the_examples_know_the_shipped_pool_with_its_vote():
-    team = open_examples("orchestra").known
+    team = known_team("orchestra")
     assert [profile.name for profile in team.profiles] == [*(a.name for a in ABILITIES), "vote"]
     assert team.claims[-1] == {}
     assert team.fit("joins") == (9,)
 
 
 def test_a_policy_of_these_examples_may_conduct_live_workers():
-    scope = open_examples("orchestra").scope
-    assert scope.misfit(open_pool("orchestra")) is None
+    assert SCOPE.misfit(open_pool("orchestra")) is None
     assert TrainingScope(simulated=True).misfit(open_pool("orchestra"))
 
 
 def test_the_tokenizer_spells_names_that_no_language_has():
-    assert {"halonmouth", "toreth", "rado"} <= set(LABORATORY.spelled)
-    assert not {"founder", "mill", "song", "salt", "ada", "result"} & set(LABORATORY.spelled)
+    assert {"halonmouth", "toreth", "rado"} <= set(made_up_words())
+    assert not {"founder", "mill", "song", "salt", "ada", "result"} & set(made_up_words())
     names = {word.lower() for things in FACTS.things.values() for name in things for word in name.split()}
-    assert len(names & set(LABORATORY.spelled)) > 300
+    assert len(names & set(made_up_words())) > 300

@@ -1,8 +1,9 @@
-"""Words that are named are one token each, and what is read can be written again."""
+"""What is read can be written again, and spelled words have no token of their own."""
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
+
 from tokenizers import Tokenizer
 
 from podium_lab.warmstart.tokenizer import (
@@ -20,48 +21,16 @@ TEXTS = [
     "Question: When does the train arrive?",
     '#train; steps 3\nmodel_id = [0, 12]\nsubtasks = ["1. Add."]',
 ]
-WORDS = ("#train", "#train-arrive", "#12-fruit", "#?-!")
 
 
-@pytest.fixture(scope="module", params=["as it was made", "as it is read from its folder"])
-def tokenizer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
-    made = train_tokenizer(TEXTS * 5, 400, WORDS)
-    if request.param == "as it was made":
-        return made
-    folder = tmp_path_factory.mktemp("vocabulary")
-    save_tokenizer(made, folder)
-    return Tokenizer.from_file(str(folder / "tokenizer.json"))
-
-
-def tokens(tokenizer: Tokenizer, text: str) -> list[str]:
-    encoded = tokenizer.encode(text, add_special_tokens=False)
-    assert tokenizer.decode(encoded.ids, skip_special_tokens=True) == text
-    return encoded.tokens
-
-
-@pytest.mark.parametrize("word", WORDS)
-@pytest.mark.parametrize("text", ["{}", "{}; steps 3\n", "about {} and more", "x{}y", "3{}4", "{0}{0} {0}"])
-def test_a_word_is_one_token_wherever_it_stands(tokenizer: Tokenizer, word: str, text: str) -> None:
-    times = text.count("{")
-    found = tokens(tokenizer, text.format(word))
-    assert found.count(word) == times
-    assert sum("#" in token for token in found) == times
-
-
-def test_tokenizer_prefers_the_longest_of_words_with_one_prefix(tokenizer: Tokenizer) -> None:
-    assert tokens(tokenizer, "#train-arrive; steps 3")[0] == "#train-arrive"
-    assert tokens(tokenizer, "#train; steps 3")[0] == "#train"
-    assert tokens(tokenizer, "#train-arrives")[0] == "#train-arrive"
-    assert tokens(tokenizer, "#train-arriv")[0] == "#train"
-
-
-def test_added_words_change_no_token_of_a_text_without_them() -> None:
-    plain, more = (train_tokenizer(TEXTS * 5, 400, words) for words in ((), WORDS))
-    assert more.get_vocab_size() == plain.get_vocab_size() + len(WORDS)
-    for text in ("When does the train arrive, in 12 hours?", "# train", "größe 東京"):
-        assert tokens(more, text) == tokens(plain, text)
-    for made in (plain, more):
-        assert [made.token_to_id(token) for token in (BEGIN, END, PAD)] == [BEGIN_ID, END_ID, PAD_ID]
+def test_a_text_can_be_written_again_by_a_tokenizer_read_from_its_folder(tmp_path: Path) -> None:
+    made = train_tokenizer(TEXTS * 5, 400)
+    save_tokenizer(made, tmp_path)
+    for tokenizer in (made, Tokenizer.from_file(str(tmp_path / "tokenizer.json"))):
+        assert [tokenizer.token_to_id(token) for token in (BEGIN, END, PAD)] == [BEGIN_ID, END_ID, PAD_ID]
+        for text in ("When does the train arrive, in 12 hours?", "# train", "größe 東京"):
+            ids = tokenizer.encode(text, add_special_tokens=False).ids
+            assert tokenizer.decode(ids, skip_special_tokens=True) == text
 
 
 def test_a_size_bounds_the_entries_that_are_learned() -> None:

@@ -18,22 +18,11 @@ from podium.planner import PlanRequest
 from podium.rollout.run_folder import RunFolder
 from podium.train.shared_prefix.update import learning_rate
 from podium.workflow import Acceptance, Workflow, parse
-from podium_lab.small_workers.laboratory import WorldLaboratory, open_examples
+from podium_lab.small_workers.laboratory import PROMPT, SCOPE, draw_question, draw_team, known_team
 from podium_lab.warmstart import supervised
-from podium_lab.warmstart.acceptance import Completer
-from podium_lab.warmstart.data import DataSource, Reports, batches, encode
-from podium_lab.warmstart.examples import (
-    PROMPT,
-    SFTExample,
-    Shares,
-    TeamSource,
-    claimants,
-    draw_example,
-    query_line,
-    query_prompt,
-    read_thought,
-    skill_thought,
-)
+from podium_lab.warmstart.acceptance import AcceptanceCheck, AcceptanceReport
+from podium_lab.warmstart.data import batches, encode
+from podium_lab.warmstart.examples import SFTExample, draw_example, query_line, query_prompt
 from podium_lab.warmstart.supervised import (
     SupervisedStage,
     WarmStartSettings,
@@ -42,9 +31,10 @@ from podium_lab.warmstart.supervised import (
     make_tokenizer,
     run_warmstart,
 )
+from podium_lab.warmstart.teams import Shares, claimants, read_thought, skill_thought
 from podium_lab.warmstart.tokenizer import BEGIN_ID, END_ID
 
-WORLD = WorldLaboratory()
+TEAM = known_team("orchestra")
 TINY = WarmStartSettings(
     stages=(SupervisedStage(steps=20), SupervisedStage(steps=10, shares=Shares(relevant=0.5))),
     batch=16,
@@ -58,19 +48,8 @@ TINY = WarmStartSettings(
 )
 
 
-SYNTHETIC = TeamSource(WORLD.draw_team)
-
-
-def draw_lesson(name: str, index: int) -> SFTExample:
-    return draw_example(WORLD, name, index, teams=SYNTHETIC)
-
-
-def data() -> DataSource:
-    return open_examples("orchestra")
-
-
 def plan_lessons(count: int) -> list[SFTExample]:
-    examples = (draw_lesson("0", index) for index in range(10**6))
+    examples = (draw_example("0", index) for index in range(10**6))
     found: list[SFTExample] = []
     while len(found) < count:
         example = next(examples)
@@ -80,8 +59,8 @@ def plan_lessons(count: int) -> list[SFTExample]:
 
 
 def test_lessons_of_a_seed_never_change() -> None:
-    assert [draw_lesson("3", i) for i in range(20)] == [draw_lesson("3", i) for i in range(20)]
-    assert draw_lesson("3", 0) != draw_lesson("4", 0)
+    assert [draw_example("3", i) for i in range(20)] == [draw_example("3", i) for i in range(20)]
+    assert draw_example("3", 0) != draw_example("4", 0)
 
 
 def test_every_plan_in_a_lesson_is_valid() -> None:
@@ -111,16 +90,22 @@ def test_the_learning_rate_spans_stages_and_restarts_where_set() -> None:
 
 
 def test_lessons_about_a_known_pool_come_as_often_as_the_source_says() -> None:
-    known = data().known
-    rng = Random("source")
-    drawn = [TeamSource(WORLD.draw_team, known, 0.25).draw(rng) for _ in range(2000)]
-    assert 0.7 < drawn.count(known) / 2000 < 0.8
-    assert len({team.profiles for team in drawn}) > 400
-    assert all(TeamSource(WORLD.draw_team, known, 0.0).draw(rng) is known for _ in range(20))
+    lookups = Shares(plan=0, team=0, reading=0, lookup=1)
+
+    def drawn(share: float, count: int) -> list[str]:
+        return [
+            draw_example("source", index, known=TEAM, synthetic_teams=share, shares=lookups).prompt
+            for index in range(count)
+        ]
+
+    known, some = query_prompt(TEAM), drawn(0.25, 1000)
+    assert 0.7 < some.count(known) / 1000 < 0.8
+    assert len(set(some)) > 200
+    assert set(drawn(0.0, 20)) == {known}
 
 
 def test_a_team_lesson_lists_the_numbers_that_its_thought_names() -> None:
-    examples = [example for i in range(400) if "\nTeam:\n" in (example := draw_lesson("0", i)).prompt]
+    examples = [example for i in range(400) if "\nTeam:\n" in (example := draw_example("0", i)).prompt]
     assert len(examples) > 20
     for example in examples:
         named, _, listed = example.pieces[0][0].removeprefix("needs ").partition("\nmodel_id = ")
@@ -133,19 +118,19 @@ def test_a_team_lesson_lists_the_numbers_that_its_thought_names() -> None:
 def test_thought_names_each_part_skill_and_a_worker_that_claims_it() -> None:
     rng = Random("thought")
     for _ in range(200):
-        _, problem = WORLD.draw_question(rng)
-        team = WORLD.draw_team(rng)
-        parts = read_thought(skill_thought(problem.skills, claimants(problem, team, rng)))
-        assert [skill for skill, _ in parts] == list(problem.skills)
-        for skill, number in parts:
+        _, parts = draw_question(rng)
+        team = draw_team(rng)
+        named = read_thought(skill_thought(parts.skills, claimants(parts.skills, team, rng)))
+        assert [skill for skill, _ in named] == list(parts.skills)
+        for skill, number in named:
             fit = team.fit(skill)
             assert int(number) in fit if fit else number == "none"
 
 
 def test_lesson_tokens_equal_the_tokens_of_a_planning_prompt(tmp_path: Path) -> None:
-    tokenizer = make_tokenizer(TINY, data())
-    question, _ = WORLD.draw_question(Random("tokens"))
-    team = WORLD.draw_team(Random("tokens"))
+    tokenizer = make_tokenizer(TINY, TEAM)
+    question, _ = draw_question(Random("tokens"))
+    team = draw_team(Random("tokens"))
     messages = build_prompt(PlanRequest(question, team.profiles), PROMPT)
     example = SFTExample(messages[0].content, (("model_id = []", True),))
     tokens, learned = encode(example, tokenizer)
@@ -157,19 +142,18 @@ def test_lesson_tokens_equal_the_tokens_of_a_planning_prompt(tmp_path: Path) -> 
 
 
 def test_the_acceptance_check_tokenizes_numbers_as_the_examples_do() -> None:
-    tokenizer = make_tokenizer(TINY, data())
-    team = WORLD.draw_team(Random("tokens of rolls"))
+    tokenizer = make_tokenizer(TINY, TEAM)
+    team = draw_team(Random("tokens of rolls"))
     query = query_line(team.profiles[0].name)
     example = SFTExample(query_prompt(team), ((query, False), ("0", True)))
     tokens, learned = encode(example, tokenizer)
-    exam = Completer(make_model(TINY, tokenizer.get_vocab_size()), tokenizer, seed=0)
-    asked = [BEGIN_ID, *exam.tokens(example.prompt), *exam.tokens(query)]
-    assert asked == tokens[: learned.index(True)]
+    exam = AcceptanceCheck(make_model(TINY, tokenizer.get_vocab_size()), tokenizer, seed=0)
+    assert exam.encode((example.prompt, query)) == tokens[: learned.index(True)]
 
 
 def test_batches_mark_learned_tokens_and_never_padding() -> None:
-    tokenizer = make_tokenizer(TINY, data())
-    for batch in batches(tokenizer, draw_lesson, name="0", size=4, count=9):
+    tokenizer = make_tokenizer(TINY, TEAM)
+    for batch in batches(tokenizer, draw_example, name="0", size=4, count=9):
         assert batch.tokens_BT.shape == batch.learned_BT.shape
         ends = (batch.tokens_BT == END_ID).int().argmax(1)
         for row, end in enumerate(ends.tolist()):
@@ -183,14 +167,14 @@ class Whole:
 
     folder: Path
     rows: list[dict[str, Any]]
-    reports: Reports
+    reports: dict[str, AcceptanceReport]
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
     folder = tmp_path_factory.mktemp("warmstart") / "run"
     rows: list[dict[str, Any]] = []
-    return Whole(folder, rows, run_warmstart(TINY, folder, data=data(), show=rows.append, check_cases=20))
+    return Whole(folder, rows, run_warmstart(TINY, folder, show=rows.append, check_cases=20))
 
 
 def weights(run: Path) -> bytes:
@@ -204,10 +188,10 @@ def test_a_small_warm_start_learns_and_leaves_a_checkpoint(whole: Whole) -> None
     assert not any(report.passed for report in whole.reports.values())
     assert json.loads((whole.folder / "gate.json").read_text()).keys() == whole.reports.keys()
     checkpoint = Checkpoint.read(whole.folder / "policy")
-    assert checkpoint.prompt == WORLD.prompt
-    assert checkpoint.scope == WORLD.scope
+    assert checkpoint.prompt == PROMPT
+    assert checkpoint.scope == SCOPE
     with pytest.raises(RunMismatchError, match="there already"):
-        run_warmstart(TINY, whole.folder, data=data())
+        run_warmstart(TINY, whole.folder)
 
 
 @pytest.mark.parametrize(
@@ -224,11 +208,11 @@ def test_the_gate_checks_the_teams_that_the_stages_had(
 ) -> None:
     stage = SupervisedStage(steps=1, synthetic_teams=of_stage)
     settings = TINY.model_copy(update={"synthetic_teams": usual, "stages": (stage,)})
-    assert set(run_warmstart(settings, tmp_path / "run", data=data(), check_cases=2)) == checked
+    assert set(run_warmstart(settings, tmp_path / "run", check_cases=2)) == checked
 
 
 def test_the_same_seed_makes_the_same_policy(whole: Whole, tmp_path: Path) -> None:
-    run_warmstart(TINY, tmp_path / "again", data=data(), check_cases=2)
+    run_warmstart(TINY, tmp_path / "again", check_cases=2)
     assert weights(tmp_path / "again") == weights(whole.folder)
 
 
@@ -240,12 +224,10 @@ def test_a_killed_warm_start_goes_on_after_its_last_finished_stage(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_warmstart(TINY, tmp_path / "killed", data=data(), show=interrupt, check_cases=2)
+        run_warmstart(TINY, tmp_path / "killed", show=interrupt, check_cases=2)
     monkeypatch.setattr(supervised, "make_tokenizer", None)  # Lessons that changed would make another one.
     again: list[int] = []
-    run_warmstart(
-        TINY, tmp_path / "killed", data=data(), show=lambda row: again.append(row["step"]), check_cases=2
-    )
+    run_warmstart(TINY, tmp_path / "killed", show=lambda row: again.append(row["step"]), check_cases=2)
     assert again == [30]
 
     def rows(run: Path) -> list[tuple[int, float]]:

@@ -7,16 +7,15 @@ import pytest
 from podium.conductor.checkpoint import Checkpoint
 from podium.train.shared_prefix.checkpoints import read_model
 from podium.types import Profile
-from podium_lab.small_workers.laboratory import WorldLaboratory, open_examples
+from podium_lab.small_workers.laboratory import PROMPT, known_team
 from podium_lab.warmstart.acceptance import (
     AcceptanceCheck,
     AcceptanceReport,
-    Completer,
     measure,
     valid_by_steps,
 )
-from podium_lab.warmstart.examples import ExampleTeam
 from podium_lab.warmstart.supervised import WarmStartSettings, make_model, make_tokenizer
+from podium_lab.warmstart.teams import ExampleTeam
 
 TINY = WarmStartSettings(
     vocabulary=700, vocabulary_examples=300, hidden=32, layers=1, heads=2, kv_heads=1, inner=64
@@ -59,23 +58,19 @@ def test_a_policy_that_does_not_save_more_at_each_level_is_not_accepted(
 
 
 def test_steps_are_counted_at_every_level_of_the_prompt() -> None:
-    laboratory = WorldLaboratory()
     policy = Checkpoint.read("world-warmstart")
     teams = {"made-up teams": None}
-    (report,) = measure(
-        read_model(policy), policy.tokenizer(), laboratory, teams, cases=20, saves=True
-    ).values()
+    (report,) = measure(read_model(policy), policy.tokenizer(), teams, cases=20, saves=True).values()
     steps = report.steps_by_level
-    assert len(steps) == laboratory.prompt.levels
+    assert len(steps) == PROMPT.levels
     # No lesson of this policy depends on the level.
     assert max(steps) - min(steps) < 0.5
     assert 1.0 < min(steps) <= max(steps) < 5.0
 
 
 def test_a_team_without_claimed_skills_has_no_skill_to_get_wrong() -> None:
-    tokenizer = make_tokenizer(TINY, open_examples("orchestra"))
-    completer = Completer(make_model(TINY, tokenizer.get_vocab_size()), tokenizer, seed=0)
-    exam = AcceptanceCheck(WorldLaboratory(), completer, seed=0)
+    tokenizer = make_tokenizer(TINY, known_team("orchestra"))
+    exam = AcceptanceCheck(make_model(TINY, tokenizer.get_vocab_size()), tokenizer, seed=0)
     names, skills = exam.numbers(20, ExampleTeam((Profile(name="ada"), Profile(name="bob")), ({}, {})))
     assert 0.0 <= names <= 1.0
     assert skills == 1.0

@@ -8,7 +8,7 @@ it. Which plans are good it does not learn: steps are merged, left whole, given 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from random import Random
 
 from podium.conductor.checkpoint import TrainingScope
@@ -23,9 +23,8 @@ from podium_lab.small_workers.abilities import ABILITIES, JOINS, PLURALS, SHARES
 from podium_lab.small_workers.plans import WorldParts, draw_world_workflow
 from podium_lab.small_workers.steps import state_fact, truth, unknown
 from podium_lab.small_workers.working import join_working
-from podium_lab.warmstart.data import LaboratoryData
-from podium_lab.warmstart.examples import ExampleTeam, PlanCase, Shares, claimants
-from podium_lab.world import FIELDS, RELATIONS, Path, Problem, Relation, made_up_words, word_question, world
+from podium_lab.warmstart.teams import ExampleTeam, Shares, claimants
+from podium_lab.world import FIELDS, RELATIONS, Path, Problem, Relation, word_question, world
 from podium_lab.world.tasks import HOP_SHARES, draw_problem, split_of
 from podium_lab.world.wording import lesson_question, named
 
@@ -34,6 +33,8 @@ SKILLS = (*PLURALS.values(), JOINS)
 PROMPT = PromptSettings(
     style="brief", pool="described", examples=0, levels=4, rounds=True, guide="plan-lists"
 )
+SCOPE = TrainingScope(questions="the questions of world")
+"""What a policy over such questions can conduct."""
 _HOP_SHARES = (0.12, 0.18, 0.2, 0.2, 0.18, 0.12)
 """Shares of lessons about questions with 1 to 6 hops: more of the long ones than the task set has."""
 _LATER_ROUND_SHARE = 0.25
@@ -51,114 +52,122 @@ _LOOSE_RELATION_SHARE = 0.3
 policy guesses the next relation from the one before, and misreads compositions that it never saw."""
 
 
-class WorldLaboratory:
-    """Questions about the made-up world."""
+@dataclass(frozen=True, slots=True)
+class PlanCase:
+    """A request, and the decision that an example shows for it."""
 
-    skills = SKILLS
-    prompt = PROMPT
-    scope = TrainingScope(questions="the questions of world")
-    spelled = made_up_words()
+    request: PlanRequest
+    parts: WorldParts
+    """The parts of the question that are still to be answered."""
+    decision: Workflow | Acceptance
+    thought: str
+    """The line that stands before the decision."""
+    prompt: PromptSettings
 
-    def draw_team(self, rng: Random) -> ExampleTeam:
-        """A synthetic team of four to eleven workers, of whom all, some or none may know what a question needs."""
-        return orchestra_team([_draw_ability(rng, name) for name in rng.sample(NAMES, rng.randint(4, 11))])
 
-    def draw_question(self, rng: Random) -> tuple[Question, WorldParts]:
-        """A question of the train split, and its parts. Some questions combine relations that do not fit together."""
-        if rng.random() >= _LOOSE_RELATION_SHARE:
-            return _draw_question(rng, "train", _HOP_SHARES)
-        while True:
-            problem = _with_other_relations(rng, draw_split_problem(rng, "train", _HOP_SHARES))
-            if not problem.is_typed and split_of(problem) == "train":
-                return Question(text=lesson_question(problem, rng)), WorldParts(problem)
+def draw_team(rng: Random) -> ExampleTeam:
+    """A synthetic team of four to eleven workers, of whom all, some or none may know what a question needs."""
+    return orchestra_team([_draw_ability(rng, name) for name in rng.sample(NAMES, rng.randint(4, 11))])
 
-    def unseen_question(self, seed: int, index: int) -> tuple[Question, WorldParts]:
-        """A question of the validation split, and its parts."""
-        return _draw_question(Random(f"unseen/{seed}/{index}"), "validation", HOP_SHARES)
 
-    def draw_plan(self, rng: Random, team: ExampleTeam, shares: Shares) -> PlanCase[WorldParts]:
-        """A plan of the first round, or after a plan whose answer was right, wrong or incomplete."""
-        if shares.unfinished and rng.random() < shares.unfinished:
-            return self._draw_unfinished(rng, team, shares)
-        question, problem = self.draw_question(rng)
-        max_steps = rng.choice((5, 5, 5, rng.randint(2, 4)))
-        prompt = _draw_prompt(rng)
-        request = PlanRequest(question, team.profiles, max_steps=max_steps, rounds=rng.choice((1, 2)))
-        level = _stated_level(prompt, shares)
-        asked, workflow, thought = _draw_round(rng, problem, team, request, level=level, shares=shares)
-        if rng.random() >= _LATER_ROUND_SHARE or not problem.problem.is_typed:
-            return PlanCase(request, asked, workflow, thought, prompt)
-        if len(asked.skills) < len(problem.skills):
-            accepts = 0.1
-            answer, left = _draw_half_way(rng, problem.problem, len(asked.skills))
-        else:
-            accepts = 0.4
-            answer, left = _draw_answer(rng, problem.problem)
+def draw_question(rng: Random) -> tuple[Question, WorldParts]:
+    """A question of the train split, and its parts. Some questions combine relations that do not fit together."""
+    if rng.random() >= _LOOSE_RELATION_SHARE:
+        return _draw_question(rng, "train", _HOP_SHARES)
+    while True:
+        problem = _with_other_relations(rng, draw_split_problem(rng, "train", _HOP_SHARES))
+        if not problem.is_typed and split_of(problem) == "train":
+            return Question(text=lesson_question(problem, rng)), WorldParts(problem)
+
+
+def unseen_question(seed: int, index: int) -> tuple[Question, WorldParts]:
+    """A question of the validation split, and its parts."""
+    return _draw_question(Random(f"unseen/{seed}/{index}"), "validation", HOP_SHARES)
+
+
+def draw_plan(rng: Random, team: ExampleTeam, shares: Shares) -> PlanCase:
+    """A plan of the first round, or after a plan whose answer was right, wrong or incomplete."""
+    if shares.unfinished and rng.random() < shares.unfinished:
+        return _draw_unfinished(rng, team, shares)
+    question, problem = draw_question(rng)
+    max_steps = rng.choice((5, 5, 5, rng.randint(2, 4)))
+    prompt = _draw_prompt(rng)
+    request = PlanRequest(question, team.profiles, max_steps=max_steps, rounds=rng.choice((1, 2)))
+    level = _stated_level(prompt, shares)
+    asked, workflow, thought = _draw_round(rng, problem, team, request, level=level, shares=shares)
+    if rng.random() >= _LATER_ROUND_SHARE or not problem.problem.is_typed:
+        return PlanCase(request, asked, workflow, thought, prompt)
+    if len(asked.skills) < len(problem.skills):
+        accepts = 0.1
+        answer, left = _draw_half_way(rng, problem.problem, len(asked.skills))
+    else:
+        accepts = 0.4
+        answer, left = _draw_answer(rng, problem.problem)
+    request = replace(request, earlier_rounds=(EarlierRound(workflow, answer),), rounds=rng.choice((1, 1, 2)))
+    if rng.random() < accepts:
+        return PlanCase(request, problem, Acceptance(), _acceptance_thought(problem, team, rng), prompt)
+    asked, again, thought = _draw_round(rng, left, team, request, level=level, shares=shares)
+    return PlanCase(request, asked, again, thought, prompt)
+
+
+def _draw_unfinished(rng: Random, team: ExampleTeam, shares: Shares) -> PlanCase:
+    """One round of a question about a chain with more relations than a plan has steps; now and then a question that
+    one plan answers, whose answer is accepted."""
+    max_steps, finished = rng.choice(_MAX_STEPS), rng.random() < _FINISHED_SHARE
+    question, parts = draw_question(rng)
+    while not parts.problem.is_typed or _is_too_long(parts.problem, max_steps) == finished:
+        question, parts = draw_question(rng)
+    prompt = _draw_prompt(rng)
+    level = _stated_level(prompt, shares)
+    shares = _by_relations(shares)
+    request = PlanRequest(question, team.profiles, max_steps=max_steps)
+    path, facts = parts.problem.paths[0], world()
+    if finished:
+        plan, _ = draw_world_workflow(rng, parts, team, max_steps=max_steps, level=level, shares=shares)
+        answer_text = _answer(parts.problem, path)
         request = replace(
-            request, earlier_rounds=(EarlierRound(workflow, answer),), rounds=rng.choice((1, 1, 2))
+            request, earlier_rounds=(EarlierRound(plan, answer_text),), rounds=rng.choice((1, 1, 2))
         )
-        if rng.random() < accepts:
-            return PlanCase(request, problem, Acceptance(), _acceptance_thought(problem, team, rng), prompt)
-        asked, again, thought = _draw_round(rng, left, team, request, level=level, shares=shares)
-        return PlanCase(request, asked, again, thought, prompt)
-
-    def _draw_unfinished(self, rng: Random, team: ExampleTeam, shares: Shares) -> PlanCase[WorldParts]:
-        """One round of a question about a chain with more relations than a plan has steps; now and then a question that
-        one plan answers, whose answer is accepted."""
-        max_steps, finished = rng.choice(_MAX_STEPS), rng.random() < _FINISHED_SHARE
-        question, parts = self.draw_question(rng)
-        while not parts.problem.is_typed or _is_too_long(parts.problem, max_steps) == finished:
-            question, parts = self.draw_question(rng)
-        prompt = _draw_prompt(rng)
-        level = _stated_level(prompt, shares)
-        shares = _by_relations(shares)
-        request = PlanRequest(question, team.profiles, max_steps=max_steps)
-        path, facts = parts.problem.paths[0], world()
-        if finished:
-            plan, _ = draw_world_workflow(rng, parts, team, max_steps=max_steps, level=level, shares=shares)
-            answer_text = _answer(parts.problem, path)
-            request = replace(
-                request, earlier_rounds=(EarlierRound(plan, answer_text),), rounds=rng.choice((1, 1, 2))
-            )
-            return PlanCase(request, parts, Acceptance(), _acceptance_thought(parts, team, rng), prompt)
-        begins = range(0, len(path.relations), max_steps)
-        chosen, thing = rng.choice(begins), path.thing
-        earlier_rounds: list[EarlierRound] = []
-        for begin in begins:
-            part = Path(thing, path.relations[begin : begin + max_steps])
-            asked = WorldParts(Problem((part,)))
-            plan, thought = draw_world_workflow(
-                rng, asked, team, max_steps=max_steps, level=level, shares=shares, whole=parts, begin=begin
-            )
-            if begin == chosen:
-                break
-            (*_, thing) = part.values(facts)
-            if rng.random() < _WRONG_ANSWER_SHARE:
-                thing = _any_value(rng, part.last)
-            earlier_rounds.append(EarlierRound(plan, state_fact(part.last, part.subject(facts), thing)))
-        rounds = len(begins) - len(earlier_rounds) + rng.choice((0, 0, 1))
-        return PlanCase(
-            replace(request, earlier_rounds=tuple(earlier_rounds), rounds=rounds),
-            asked,
-            plan,
-            thought,
-            prompt,
+        return PlanCase(request, parts, Acceptance(), _acceptance_thought(parts, team, rng), prompt)
+    begins = range(0, len(path.relations), max_steps)
+    chosen, thing = rng.choice(begins), path.thing
+    earlier_rounds: list[EarlierRound] = []
+    for begin in begins:
+        part = Path(thing, path.relations[begin : begin + max_steps])
+        asked = WorldParts(Problem((part,)))
+        plan, thought = draw_world_workflow(
+            rng, asked, team, max_steps=max_steps, level=level, shares=shares, whole=parts, begin=begin
         )
+        if begin == chosen:
+            break
+        (*_, thing) = part.values(facts)
+        if rng.random() < _WRONG_ANSWER_SHARE:
+            thing = _any_value(rng, part.last)
+        earlier_rounds.append(EarlierRound(plan, state_fact(part.last, part.subject(facts), thing)))
+    rounds = len(begins) - len(earlier_rounds) + rng.choice((0, 0, 1))
+    return PlanCase(
+        replace(request, earlier_rounds=tuple(earlier_rounds), rounds=rounds),
+        asked,
+        plan,
+        thought,
+        prompt,
+    )
 
-    def reading_text(self, problem: WorldParts) -> str:
-        """The parts of a question as the completion of a reading, a line for each."""
-        lines: list[str] = []
-        ends: list[str] = []
-        for path in problem.problem.paths:
-            words = named(path.thing, RELATIONS[path.relations[0]].field)
-            for name in path.relations:
-                words = f"{RELATIONS[name].noun} of {words}"
-                lines.append(f"{len(lines)}: {words} = {PLURALS[RELATIONS[name].field]}")
-                words = f"{len(lines) - 1}"
-            ends.append(words)
-        if problem.problem.join != "none":
-            lines.append(f"{len(lines)}: {problem.problem.join} of {', '.join(ends)} = {JOINS}")
-        return "\n".join(lines)
+
+def reading_text(problem: WorldParts) -> str:
+    """The parts of a question as the completion of a reading, a line for each."""
+    lines: list[str] = []
+    ends: list[str] = []
+    for path in problem.problem.paths:
+        words = named(path.thing, RELATIONS[path.relations[0]].field)
+        for name in path.relations:
+            words = f"{RELATIONS[name].noun} of {words}"
+            lines.append(f"{len(lines)}: {words} = {PLURALS[RELATIONS[name].field]}")
+            words = f"{len(lines) - 1}"
+        ends.append(words)
+    if problem.problem.join != "none":
+        lines.append(f"{len(lines)}: {problem.problem.join} of {', '.join(ends)} = {JOINS}")
+    return "\n".join(lines)
 
 
 def draw_split_problem(rng: Random, split: str, hop_shares: Sequence[float]) -> Problem:
@@ -245,7 +254,7 @@ def _is_too_long(problem: Problem, max_steps: int) -> bool:
 
 def _acceptance_thought(parts: WorldParts, team: ExampleTeam, rng: Random) -> str:
     """The thought before an acceptance."""
-    return f"{parts.needs(claimants(parts, team, rng))}; steps 0"
+    return f"{parts.needs(claimants(parts.skills, team, rng))}; steps 0"
 
 
 def _draw_half_way(rng: Random, problem: Problem, hops: int) -> tuple[str, WorldParts]:
@@ -315,8 +324,8 @@ def _draw_ability(rng: Random, name: str) -> Ability:
     )
 
 
-def open_examples(pool: str) -> LaboratoryData[WorldParts]:
-    """The examples about a pool of workers of the orchestra, and about synthetic teams.
+def known_team(pool: str) -> ExampleTeam:
+    """A pool of workers of the orchestra as examples show it.
 
     Raises:
         ConfigError: the pool cannot be read, or has a worker that is neither of the orchestra nor a tool.
@@ -329,4 +338,4 @@ def open_examples(pool: str) -> LaboratoryData[WorldParts]:
             "a pool of its workers."
         )
     claims = tuple({} if name in opened.tools else by_name[name].claims for name in opened.names)
-    return LaboratoryData(WorldLaboratory(), pool, ExampleTeam(tuple(opened.profiles), claims))
+    return ExampleTeam(tuple(opened.profiles), claims)

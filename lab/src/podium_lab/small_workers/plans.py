@@ -19,7 +19,7 @@ from random import Random
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workflow import Access, Step, Workflow
 from podium_lab.small_workers.abilities import JOINS, PLURALS
-from podium_lab.warmstart.examples import ExampleTeam, Shares, claimants, skill_thought
+from podium_lab.warmstart.teams import ExampleTeam, Shares, claimants, skill_thought
 from podium_lab.world import RELATIONS, Path, Problem
 from podium_lab.world.wording import named
 
@@ -123,7 +123,7 @@ def draw_world_workflow(
     (access,) = rng.choices(_ACCESS_STYLES, (0.5, 0.35, 0.15))
     # One worker for each skill, so that a step finds the worker that the thought names for it.
     parts = whole or problem
-    claimed = dict(zip(parts.skills, claimants(parts, team, rng), strict=True))
+    claimed = dict(zip(parts.skills, claimants(parts.skills, team, rng), strict=True))
     relevant = _draw_share(rng, shares.relevant)
     workers = [_worker(rng, claimed[step.skill], team, relevant) for step in drawn]
     workflow = Workflow(

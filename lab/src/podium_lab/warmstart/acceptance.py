@@ -14,27 +14,28 @@ from dataclasses import dataclass
 from itertools import chain, pairwise
 from random import Random
 from statistics import fmean
-from typing import Generic
+from typing import NamedTuple
 
 import torch
 from tokenizers import Tokenizer
 
 from podium.conductor.codec import PlainTextCodec
 from podium.conductor.guide import open_guide
-from podium.conductor.prompt import PromptSettings, build_prompt
+from podium.conductor.prompt import build_prompt
 from podium.planner import PlanRequest
 from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.sampler import sample
 from podium.workflow import PlanError, parse
-from podium_lab.warmstart.examples import (
-    ExampleTeam,
-    Laboratory,
-    P,
-    query_line,
-    query_prompt,
-    read_thought,
-    reading_prompt,
+from podium_lab.small_workers.laboratory import (
+    PROMPT,
+    SKILLS,
+    draw_team,
+    reading_text,
+    unseen_question,
 )
+from podium_lab.small_workers.plans import WorldParts
+from podium_lab.warmstart.examples import query_line, query_prompt, reading_prompt
+from podium_lab.warmstart.teams import ExampleTeam, read_thought
 from podium_lab.warmstart.tokenizer import BEGIN_ID, END_ID
 
 NAME_TO_NUMBER, SKILL_TO_NUMBER, COPYING, VALID_PLANS = 0.95, 0.90, 0.99, 0.99
@@ -54,7 +55,7 @@ _SAMPLING_BATCH = 250
 
 @dataclass(frozen=True, slots=True)
 class AcceptanceReport:
-    """What a policy can do with the questions of a laboratory. All figures are shares in [0, 1]."""
+    """What a policy can do with questions of the made-up world. All figures are shares in [0, 1]."""
 
     name_to_number: float
     """Worker names to which the policy gave the right number."""
@@ -92,7 +93,6 @@ class AcceptanceReport:
 def measure(
     model: PolicyModel,
     tokenizer: Tokenizer,
-    laboratory: Laboratory[P],
     teams: Mapping[str, ExampleTeam | None],
     *,
     cases: int = 1000,
@@ -104,48 +104,45 @@ def measure(
     Args:
         saves: whether plans have fewer steps at a higher level of cost sensitivity.
     """
-    completer = Completer(model, tokenizer, seed, prompt=laboratory.prompt)
-    check = AcceptanceCheck(laboratory, completer, seed)
+    check = AcceptanceCheck(model, tokenizer, seed)
     copying = check.copying(cases)
-    levels = range(laboratory.prompt.levels if saves else 1)
+    levels = range(PROMPT.levels if saves else 1)
     reports = {}
     for what, team in teams.items():
         names, skills = check.numbers(cases, team)
         planned = [check.planned(cases, team, level) for level in levels]
         steps = tuple(map(mean_steps, planned)) if saves else ()
-        reports[what] = AcceptanceReport(names, skills, copying, *check.plans(planned[0]), steps)
+        reports[what] = AcceptanceReport(names, skills, copying, *right_plans(planned[0]), steps)
     return reports
 
 
-class Completer:
-    """Samples what a policy writes after a prompt."""
+class PlannedCase(NamedTuple):
+    """What the policy wrote for a question, the question's parts, and the team that it was planned for."""
 
-    def __init__(
-        self,
-        model: PolicyModel,
-        tokenizer: Tokenizer,
-        seed: int,
-        *,
-        prompt: PromptSettings | None = None,
-    ) -> None:
+    text: str
+    parts: WorldParts
+    team: ExampleTeam
+
+
+class AcceptanceCheck:
+    """The tests of the acceptance check, for one policy and seed."""
+
+    def __init__(self, model: PolicyModel, tokenizer: Tokenizer, seed: int) -> None:
         self.model, self.seed = model, seed
         self._codec = PlainTextCodec(tokenizer, BEGIN_ID)
-        self._guide = open_guide(prompt or PromptSettings(), self._codec.decode, model.shape.vocab)
+        self._guide = open_guide(PROMPT, self._codec.decode, model.shape.vocab)
 
-    def tokens(self, text: str) -> list[int]:
-        """The tokens of one piece of a prompt."""
-        return self._codec.encode_completion(text)
+    def encode(self, pieces: Iterable[str]) -> list[int]:
+        """The tokens of a prompt, whose pieces are tokenized separately, as in training."""
+        return [BEGIN_ID, *chain.from_iterable(map(self._codec.encode_completion, pieces))]
 
     def complete(
         self, prompts: Sequence[tuple[str, ...]], *, max_tokens: int, temperature: float
     ) -> list[str]:
-        """The policy's completion of each prompt. The pieces of a prompt are tokenized separately, as in training."""
+        """The policy's completion of each prompt."""
         completions = []
         for start in range(0, len(prompts), _SAMPLING_BATCH):
-            encoded = [
-                [BEGIN_ID, *chain.from_iterable(map(self.tokens, pieces))]
-                for pieces in prompts[start : start + _SAMPLING_BATCH]
-            ]
+            encoded = [self.encode(pieces) for pieces in prompts[start : start + _SAMPLING_BATCH]]
             with torch.no_grad():
                 samples = sample(
                     self.model,
@@ -160,31 +157,15 @@ class Completer:
             completions += [self._codec.decode(drawn.tokens[0]) for drawn in samples]
         return completions
 
-
-@dataclass(frozen=True, slots=True)
-class PlannedCase(Generic[P]):
-    """A question, the team that it was planned for, and what the policy wrote."""
-
-    text: str
-    problem: P
-    team: ExampleTeam
-
-
-class AcceptanceCheck(Generic[P]):
-    """The tests of the acceptance check, for one policy and seed."""
-
-    def __init__(self, laboratory: Laboratory[P], completer: Completer, seed: int) -> None:
-        self.laboratory, self.completer, self.seed = laboratory, completer, seed
-
     def numbers(self, cases: int, known: ExampleTeam | None) -> tuple[float, float]:
         """Shares of names and of skills after which the most likely next token is the right number."""
         rng = Random(f"gate/numbers/{self.seed}")
         names, skills = [], []
         for _ in range(cases):
-            team = known or self.laboratory.draw_team(rng)
+            team = known or draw_team(rng)
             member = rng.randrange(len(team.profiles))
             names.append(((query_prompt(team), query_line(team.profiles[member].name)), (member,)))
-            skill = rng.choice([skill for skill in self.laboratory.skills if team.fit(skill)] or [""])
+            skill = rng.choice([skill for skill in SKILLS if team.fit(skill)] or [""])
             if skill:
                 skills.append(((query_prompt(team), query_line(skill)), team.fit(skill)))
         return self._share_right(names), self._share_right(skills)
@@ -192,7 +173,7 @@ class AcceptanceCheck(Generic[P]):
     def _share_right(self, queries: Sequence[tuple[tuple[str, ...], tuple[int, ...]]]) -> float:
         if not queries:
             return 1.0
-        completions = self.completer.complete(
+        completions = self.complete(
             [pieces for pieces, _ in queries], max_tokens=1, temperature=_GREEDY_TEMPERATURE
         )
         right = [text.strip() in map(str, fit) for text, (_, fit) in zip(completions, queries, strict=True)]
@@ -200,52 +181,52 @@ class AcceptanceCheck(Generic[P]):
 
     def copying(self, cases: int) -> float:
         """Share of a question's parts that the policy copies exactly."""
-        read = [self.laboratory.unseen_question(self.seed, index) for index in range(cases)]
-        completions = self.completer.complete(
+        read = [unseen_question(self.seed, index) for index in range(cases)]
+        completions = self.complete(
             [(reading_prompt(question),) for question, _ in read],
             max_tokens=_MAX_TOKENS,
             temperature=_GREEDY_TEMPERATURE,
         )
         spans = right = 0
-        for text, (_, problem) in zip(completions, read, strict=True):
+        for text, (_, parts) in zip(completions, read, strict=True):
             lines = text.split("\n")
-            for index, line in enumerate(self.laboratory.reading_text(problem).split("\n")):
+            for index, line in enumerate(reading_text(parts).split("\n")):
                 spans += 1
                 span = line.rpartition(" = ")[0]
                 right += index < len(lines) and lines[index].rpartition(" = ")[0] == span
         return right / spans
 
-    def planned(self, cases: int, known: ExampleTeam | None, level: int = 0) -> list[PlannedCase[P]]:
+    def planned(self, cases: int, known: ExampleTeam | None, level: int = 0) -> list[PlannedCase]:
         """What the policy writes at temperature 1 if its prompt states this level of cost sensitivity. Questions and
         teams depend on the seed alone."""
         rng = Random(f"gate/plans/{self.seed}")
-        settings = self.laboratory.prompt.model_copy(update={"cost_sensitivity": level})
-        asked: list[tuple[P, ExampleTeam]] = []
+        settings = PROMPT.model_copy(update={"cost_sensitivity": level})
+        asked: list[tuple[WorldParts, ExampleTeam]] = []
         prompts = []
         for index in range(cases):
-            question, problem = self.laboratory.unseen_question(self.seed, index)
-            team = known or self.laboratory.draw_team(rng)
+            question, parts = unseen_question(self.seed, index)
+            team = known or draw_team(rng)
             (message,) = build_prompt(PlanRequest(question, team.profiles), settings)
             prompts.append((message.content,))
-            asked.append((problem, team))
-        completions = self.completer.complete(prompts, max_tokens=_MAX_TOKENS, temperature=1.0)
+            asked.append((parts, team))
+        completions = self.complete(prompts, max_tokens=_MAX_TOKENS, temperature=1.0)
         return [PlannedCase(text, *case) for text, case in zip(completions, asked, strict=True)]
 
-    @staticmethod
-    def plans(planned: Sequence[PlannedCase[P]]) -> tuple[float, dict[str, float]]:
-        """Share of parts for which the thought is right, and shares of valid plans by number of steps."""
-        parts = right = 0
-        for case in planned:
-            read = read_thought(case.text)
-            for index, skill in enumerate(case.problem.skills):
-                parts += 1
-                fit = [*map(str, case.team.fit(skill))] or ["none"]
-                right += index < len(read) and read[index][0] == skill and read[index][1] in fit
-        sizes = ((case.text, len(case.team.profiles)) for case in planned)
-        return right / parts, valid_by_steps(sizes, _MAX_STEPS)
+
+def right_plans(planned: Sequence[PlannedCase]) -> tuple[float, dict[str, float]]:
+    """Share of parts for which the thought is right, and shares of valid plans by number of steps."""
+    count = right = 0
+    for case in planned:
+        read = read_thought(case.text)
+        for index, skill in enumerate(case.parts.skills):
+            count += 1
+            fit = [*map(str, case.team.fit(skill))] or ["none"]
+            right += index < len(read) and read[index][0] == skill and read[index][1] in fit
+    sizes = ((case.text, len(case.team.profiles)) for case in planned)
+    return right / count, valid_by_steps(sizes, _MAX_STEPS)
 
 
-def mean_steps(planned: Sequence[PlannedCase[P]]) -> float:
+def mean_steps(planned: Sequence[PlannedCase]) -> float:
     """The mean number of steps of these plans."""
     return fmean(_steps(case.text) for case in planned)
 

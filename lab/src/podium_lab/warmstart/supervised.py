@@ -12,6 +12,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -32,17 +33,15 @@ from podium.train.shape import ModelShape
 from podium.train.shared_prefix.checkpoints import StoredDtype, read_model, write_model
 from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.update import learning_rate
-from podium_lab.warmstart.data import (
-    CheckExtent,
-    DataSource,
-    ExampleBatch,
-    Reports,
-    batches,
-)
-from podium_lab.warmstart.examples import Shares
+from podium_lab.small_workers.laboratory import PROMPT, SCOPE, known_team
+from podium_lab.warmstart.acceptance import AcceptanceReport, measure
+from podium_lab.warmstart.data import ExampleBatch, batches
+from podium_lab.warmstart.examples import draw_example
 from podium_lab.warmstart.initial import initialise
 from podium_lab.warmstart.muon import muon, step
+from podium_lab.warmstart.teams import ExampleTeam, Shares
 from podium_lab.warmstart.tokenizer import BEGIN_ID, END_ID, PAD_ID, save_tokenizer, train_tokenizer
+from podium_lab.world import made_up_words
 
 
 class SupervisedStage(Settings):
@@ -61,7 +60,7 @@ class WarmStartSettings(Settings):
 
     seed: int = 0
     tasks: Literal["world"] = "world"
-    """Where the examples' questions come from."""
+    """Where the examples' questions come from; a policy's card names it."""
     start: str | None = None
     """A checkpoint to continue from, with its tokenizer and sizes. Without it, training starts from fresh weights."""
     pool: str = "orchestra"
@@ -139,12 +138,14 @@ class WarmStartStep:
     """Number of learned tokens."""
 
 
-def make_tokenizer(settings: WarmStartSettings, data: DataSource) -> Tokenizer:
-    """Train the tokenizer of these settings."""
-    draw = data.draw(Shares(), settings.synthetic_teams)
-    examples = (draw(f"{settings.seed}", index) for index in range(settings.vocabulary_examples))
+def make_tokenizer(settings: WarmStartSettings, team: ExampleTeam) -> Tokenizer:
+    """Train the tokenizer of these settings; `team` is the pool that the policy learns well."""
+    examples = (
+        draw_example(f"{settings.seed}", index, known=team, synthetic_teams=settings.synthetic_teams)
+        for index in range(settings.vocabulary_examples)
+    )
     texts = (example.prompt + "".join(text for text, _ in example.pieces) for example in examples)
-    return train_tokenizer(texts, settings.vocabulary, data.words, data.spelled)
+    return train_tokenizer(texts, settings.vocabulary, made_up_words())
 
 
 def make_model(settings: WarmStartSettings, vocabulary: int) -> PolicyModel:
@@ -193,7 +194,7 @@ def learning_rates(settings: WarmStartSettings) -> list[float]:
 
 
 def train_stage(
-    model: PolicyModel, tokenizer: Tokenizer, settings: WarmStartSettings, data: DataSource, number: int
+    model: PolicyModel, tokenizer: Tokenizer, settings: WarmStartSettings, team: ExampleTeam, number: int
 ) -> Iterator[WarmStartStep]:
     """Train `model` in place through the stage `number`, counted from 0. Each iteration of the result is one step."""
     stage = settings.stages[number]
@@ -203,7 +204,9 @@ def train_stage(
     model.train()
     examples = batches(
         tokenizer,
-        data.draw(stage.shares, settings.synthetic_shares[number]),
+        partial(
+            draw_example, known=team, synthetic_teams=settings.synthetic_shares[number], shares=stage.shares
+        ),
         name=f"{settings.seed}/{number}" if number else f"{settings.seed}",
         size=settings.batch,
         count=stage.steps,
@@ -226,30 +229,27 @@ def run_warmstart(
     settings: WarmStartSettings,
     folder: Path,
     *,
-    data: DataSource,
     show: Callable[[dict[str, Any]], None] = lambda row: None,
     check_cases: int = 1000,
-) -> Reports:
+) -> dict[str, AcceptanceReport]:
     """Train a policy in a run folder, on a GPU where there is one. Writes `policy/`, `metrics.jsonl` and `gate.json`
     (the acceptance check).
 
     A run that was killed continues after the last stage that it finished.
 
     Args:
-        data: the source of the examples.
         show: called with each row of metrics.
         check_cases: cases of each test of the acceptance check.
 
     Returns:
-        The reports of the acceptance check; for a laboratory's questions one over the fixed pool and one over synthetic
-        teams.
+        The reports of the acceptance check: one over the pool and one over synthetic teams, if the examples had them.
 
     Raises:
         CheckpointError: `start` is no checkpoint.
-        ConfigError: the tasks or a pool cannot be read.
+        ConfigError: the pool cannot be read, or has a worker that is not of the orchestra.
         RunMismatchError: the folder belongs to another configuration, or already holds a policy.
     """
-    policy = folder / "policy"
+    team, policy = known_team(settings.pool), folder / "policy"
     if policy.exists():
         raise RunMismatchError(f"{policy} is there already; choose a new folder, or use the policy in it.")
     start = None if settings.start is None else Checkpoint.read(settings.start)
@@ -257,7 +257,7 @@ def run_warmstart(
     finished = max((int(stage.name) for stage in folder.glob(f"{_STAGES}/[0-9]*")), default=0)
     last_checkpoint = Checkpoint.read(folder / _STAGES / f"{finished}") if finished else start
     if last_checkpoint is None:
-        tokenizer = make_tokenizer(settings, data)
+        tokenizer = make_tokenizer(settings, team)
         model = make_model(settings, tokenizer.get_vocab_size())
     else:  # A stage's tokenizer is read, not made again: the lessons may have changed since.
         tokenizer, model = last_checkpoint.tokenizer(), read_model(last_checkpoint)
@@ -268,7 +268,7 @@ def run_warmstart(
     rows.truncate(sum(math.ceil(stage.steps / _ROW_EVERY) for stage in settings.stages[:finished]))
     began = time.perf_counter() - max((row["seconds"] for row in rows.read()), default=0.0)
     for number in range(finished, len(settings.stages)):
-        trained_steps = train_stage(model, tokenizer, settings, data, number)
+        trained_steps = train_stage(model, tokenizer, settings, team, number)
         with device:
             while steps := list(islice(trained_steps, _ROW_EVERY)):
                 row = {
@@ -279,20 +279,19 @@ def run_warmstart(
                 rows.append(row)
                 show(row)
         stage = folder / _STAGES / f"{number + 1}"
-        save_policy(model, tokenizer, data.prompt, stage, scope=data.scope, dtype="float32")
+        save_policy(model, tokenizer, PROMPT, stage, scope=SCOPE, dtype="float32")
     model.to("cpu")
     model.dtype = resolve_dtype(settings.dtype)
-    extent = CheckExtent(
-        pool=any(share < 1 for share in settings.synthetic_shares),
-        synthetic_teams=any(share > 0 for share in settings.synthetic_shares),
-        saves=any(stage.shares.saving for stage in settings.stages),
-        cases=check_cases,
-        seed=settings.seed,
-    )
-    reports = data.run_check(model, tokenizer, extent)
+    teams: dict[str, ExampleTeam | None] = {}
+    if any(share < 1 for share in settings.synthetic_shares):
+        teams[settings.pool] = team
+    if any(share > 0 for share in settings.synthetic_shares):
+        teams["made-up teams"] = None
+    saves = any(stage.shares.saving for stage in settings.stages)
+    reports = measure(model, tokenizer, teams, cases=check_cases, seed=settings.seed, saves=saves)
     measured = {what: asdict(report) for what, report in reports.items()}
     replace_file(folder / "gate.json", json.dumps(measured, indent=2).encode() + b"\n")
-    save_policy(model, tokenizer, data.prompt, policy, scope=data.scope)
+    save_policy(model, tokenizer, PROMPT, policy, scope=SCOPE)
     shutil.rmtree(folder / _STAGES)
     return reports
 

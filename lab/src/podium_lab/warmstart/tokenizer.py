@@ -11,21 +11,19 @@ import re
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 BEGIN, END, PAD = "<s>", "</s>", "<pad>"
 BEGIN_ID, END_ID, PAD_ID = 0, 1, 2
 _PIECES = r" ?[A-Za-z_]+|\d|[^A-Za-z0-9]+?(?= ?[A-Za-z]|\d|$)"
 
 
-def train_tokenizer(
-    texts: Iterable[str], size: int, words: Iterable[str] = (), spelled: Collection[str] = ()
-) -> Tokenizer:
+def train_tokenizer(texts: Iterable[str], size: int, spelled: Collection[str] = ()) -> Tokenizer:
     """A tokenizer of at most `size` entries; BEGIN, END and PAD have the ids named here.
 
     Args:
-        words: further entries; each becomes one token wherever it stands.
-        spelled: words, in small letters, for which it learns no entries, so that it spells them in pieces of others.
+        spelled: words, in small letters, for which it learns no entries, so that it spells them in pieces of others. A
+            small model copies a rare name faster in pieces that many names share than as one token that it seldom sees.
     """
     if spelled:
         texts = (
@@ -47,7 +45,6 @@ def train_tokenizer(
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
-    tokenizer.add_tokens([AddedToken(word, normalized=False) for word in words])
     return tokenizer
 
 
