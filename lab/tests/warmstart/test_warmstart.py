@@ -13,7 +13,8 @@ import pytest
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import PlainTextCodec
 from podium.conductor.prompt import build_prompt
-from podium.errors import RunMismatchError
+from podium.config import build
+from podium.errors import ConfigError, RunMismatchError
 from podium.planner import PlanRequest
 from podium.rollout.run_folder import RunFolder
 from podium.train.shared_prefix.update import learning_rate
@@ -159,6 +160,19 @@ def test_batches_mark_learned_tokens_and_never_padding() -> None:
         for row, end in enumerate(ends.tolist()):
             assert bool(batch.learned_BT[row, end])
             assert not bool(batch.learned_BT[row, end + 1 :].any())
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        *(f"{size}=0" for size in ("hidden", "layers", "heads", "kv_heads", "inner", "rope_theta")),
+        *("heads=3", "hidden=30", "hidden=36", "stages=[]"),
+        "stages=[{steps=1, shares={plan=0, team=0, reading=0, lookup=0}}]",
+    ],
+)
+def test_settings_of_which_no_policy_can_be_made_are_refused(override: str) -> None:
+    with pytest.raises(ConfigError):
+        build({}, WarmStartSettings, [override], source="command line")
 
 
 @dataclass(frozen=True)

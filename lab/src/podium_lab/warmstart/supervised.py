@@ -15,9 +15,9 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn import functional as F
@@ -68,23 +68,26 @@ class WarmStartSettings(Settings):
     synthetic_teams: float = Field(default=0.6, ge=0, le=1)
     """Share of the examples that show a synthetic team instead of the pool, so that the policy has to read the
     profiles. Each has a team of its own."""
-    stages: tuple[SupervisedStage, ...] = (
-        SupervisedStage(steps=1500),
-        SupervisedStage(steps=2100, shares=Shares(plan=0.55, lookup=0.1, relevant=0.5)),
-        SupervisedStage(
-            steps=4000,
-            restart=0.6,
-            synthetic_teams=0.5,
-            shares=Shares(
-                plan=0.6,
-                team=0.1,
-                reading=0.2,
-                lookup=0.1,
-                relevant=0.5,
-                fitting=0.4,
-                steps=(0.15, 0.2, 0.2, 0.2, 0.25),
+    stages: tuple[SupervisedStage, ...] = Field(
+        default=(
+            SupervisedStage(steps=1500),
+            SupervisedStage(steps=2100, shares=Shares(plan=0.55, lookup=0.1, relevant=0.5)),
+            SupervisedStage(
+                steps=4000,
+                restart=0.6,
+                synthetic_teams=0.5,
+                shares=Shares(
+                    plan=0.6,
+                    team=0.1,
+                    reading=0.2,
+                    lookup=0.1,
+                    relevant=0.5,
+                    fitting=0.4,
+                    steps=(0.15, 0.2, 0.2, 0.2, 0.25),
+                ),
             ),
         ),
+        min_length=1,
     )
     """Trained one after the other, each with new optimisers."""
     lr: float = Field(default=2e-3, gt=0)
@@ -100,17 +103,26 @@ class WarmStartSettings(Settings):
     """The most entries of the tokenizer."""
     vocabulary_examples: int = Field(default=20_000, ge=1)
     """Number of examples on which the tokenizer is trained."""
-    hidden: int = 192
-    layers: int = 4
-    heads: int = 4
-    kv_heads: int = 2
-    inner: int = 512
+    hidden: int = Field(default=192, ge=1)
+    """Each head gets an even share of it."""
+    layers: int = Field(default=4, ge=1)
+    heads: int = Field(default=4, ge=1)
+    kv_heads: int = Field(default=2, ge=1)
+    inner: int = Field(default=512, ge=1)
     initial: Literal["copying", "plain"] = "copying"
     """Initial weights: "copying" gives some heads weights that copy (`initial`). "plain" leaves all heads random, which
     is better where the policy has to learn associations."""
-    rope_theta: float = 100_000.0
+    rope_theta: float = Field(default=100_000.0, gt=0)
     """Rotary positions turn slowly, because a head has to recognise a token a hundred tokens later."""
     dtype: Precision = "auto"
+
+    @model_validator(mode="after")
+    def _can_be_made(self) -> Self:
+        if self.hidden % (2 * self.heads):
+            raise ValueError(f"hidden is {self.hidden}; give a multiple of 2 x heads = {2 * self.heads}")
+        if self.heads % self.kv_heads:
+            raise ValueError(f"heads is {self.heads}; give a multiple of kv_heads = {self.kv_heads}")
+        return self
 
     @property
     def synthetic_shares(self) -> tuple[float, ...]:

@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Self
 
-from pydantic import Field, PositiveFloat
+from pydantic import Field, PositiveFloat, model_validator
 
 from podium.config import Settings
 from podium.types import Profile
@@ -58,6 +59,12 @@ class Shares(Settings):
     unfinished: float = Field(default=0.0, ge=0, le=1)
     """Share of the plans that are about a chain with more relations than a plan has steps, in one of its rounds: a plan
     stops where its steps end, and the next round goes on from its answer."""
+
+    @model_validator(mode="after")
+    def _draws_some_kind(self) -> Self:
+        if not self.plan + self.team + self.reading + self.lookup:
+            raise ValueError("plan, team, reading and lookup are all 0; give one of them a weight")
+        return self
 
 
 def skill_thought(parts: Sequence[str], numbers: Sequence[str], gap: str = " ") -> str:
