@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -14,7 +15,7 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import PlainTextCodec
 from podium.conductor.prompt import build_prompt
 from podium.config import build
-from podium.errors import ConfigError, RunMismatchError
+from podium.errors import ConfigError, RunMismatchError, StoreError
 from podium.planner import PlanRequest
 from podium.rollout.run_folder import RunFolder
 from podium.train.shared_prefix.update import learning_rate
@@ -31,6 +32,7 @@ from podium_lab.warmstart.supervised import (
     make_model,
     make_tokenizer,
     run_warmstart,
+    save_policy,
 )
 from podium_lab.warmstart.teams import Shares, claimants, read_thought, skill_thought
 from podium_lab.warmstart.tokenizer import BEGIN_ID, END_ID
@@ -173,6 +175,23 @@ def test_batches_mark_learned_tokens_and_never_padding() -> None:
 def test_settings_of_which_no_policy_can_be_made_are_refused(override: str) -> None:
     with pytest.raises(ConfigError):
         build({}, WarmStartSettings, [override], source="command line")
+
+
+@pytest.mark.parametrize("largest_file", [1_000, 14_000], ids=["of the weights", "of the tokenizer"])
+def test_full_disk_leaves_no_policy_and_says_so_in_a_sentence(largest_file: int, tmp_path: Path) -> None:
+    settings = TINY.model_copy(update={"hidden": 4, "inner": 4, "initial": "plain"})
+    tokenizer, policy = make_tokenizer(settings, TEAM), tmp_path / "policy"
+    model = make_model(settings, tokenizer.get_vocab_size())
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, limits[1]))
+    try:
+        with pytest.raises(StoreError, match="policy cannot be written"):
+            save_policy(model, tokenizer, PROMPT, policy)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not policy.exists()
+    save_policy(model, tokenizer, PROMPT, policy)
+    assert Checkpoint.read(policy).parameters()
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from podium.train.shape import ModelShape
 from podium.train.shared_prefix.checkpoints import StoredDtype, read_model, write_model
 from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.update import learning_rate
+from podium.train.trained_policy import saving
 from podium_lab.small_workers.laboratory import PROMPT, SCOPE, known_team
 from podium_lab.warmstart.acceptance import AcceptanceReport, measure
 from podium_lab.warmstart.data import ExampleBatch, batches
@@ -258,6 +259,7 @@ def run_warmstart(
 
     Raises:
         CheckpointError: `start` is no checkpoint.
+        StoreError: the disk is full or not writable.
         ConfigError: the pool cannot be read, or has a worker that is not of the orchestra.
         RunMismatchError: the folder belongs to another configuration, or already holds a policy.
     """
@@ -319,11 +321,14 @@ def save_policy(
 ) -> None:
     """Write a policy and its tokenizer as a checkpoint folder, in the place of one that is there. With bfloat16 the
     shipped file is half as large.
+
+    Raises:
+        StoreError: the disk is full or not writable.
     """
     config = model.shape.config(bos=BEGIN_ID, eos=END_ID, pad=PAD_ID, dtype=dtype)
     file = PodiumFile(prompt=prompt, conducts=scope)
     podium_json = json.dumps(file.model_dump(include={"prompt", "conducts"}, exclude_none=True), indent=2)
-    with atomic_folder(folder) as part:
+    with saving(folder), atomic_folder(folder) as part:
         write_model(model, part, config=config, companions=(), dtype=dtype)
         save_tokenizer(tokenizer, part)
         (part / "podium.json").write_text(podium_json + "\n", encoding="utf-8")

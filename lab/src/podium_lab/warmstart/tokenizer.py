@@ -50,7 +50,7 @@ def train_tokenizer(texts: Iterable[str], size: int, spelled: Collection[str] = 
 
 def save_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
     """Write tokenizer.json, and tokenizer_config.json, which transformers expects next to it."""
-    tokenizer.save(str(folder / "tokenizer.json"))
+    (folder / "tokenizer.json").write_text(tokenizer.to_str(pretty=True), encoding="utf-8")
     config = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "bos_token": BEGIN,
