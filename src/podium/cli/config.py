@@ -6,13 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rich.text import Text
-
 from podium.cli.options import JSONArray
-from podium.cli.printable import printable, say
+from podium.cli.printable import print_columns, say
 from podium.cli.team_file import FoundTeam, flat
 from podium.cli.team_options import Overrides, PlannerOptions
-from podium.cli.terminal import open_console, plain_table, print_json
+from podium.cli.terminal import print_json
 from podium.team.settings import TeamSettings
 from podium.team.team_file import TeamFile
 
@@ -40,13 +38,11 @@ def show(*keys: Overrides, team: PlannerOptions = PlannerOptions(), json: JSONAr
     if json:
         print_json(settings)
         return 0
-    table = plain_table("key", "value", "from", wrap=True)
-    for setting in settings:
-        style = "dim" if setting.origin == "default" else ""
-        value = "" if setting.value is None else printable(str(setting.value))
-        source = printable(setting.place) or setting.origin
-        table.add_row(*(Text(cell, style) for cell in (setting.key, value, source)))
-    open_console().print(table)
+    rows = [
+        (setting.key, "" if setting.value is None else str(setting.value), setting.place or setting.origin)
+        for setting in settings
+    ]
+    print_columns([("key", "value", "from"), *rows])
     return 0
 
 

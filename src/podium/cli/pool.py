@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import statistics
 import time
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
@@ -242,21 +243,21 @@ class WorkerHistory:
 
 def worker_histories(traces: Iterable[Trace]) -> dict[str, WorkerHistory]:
     """The history of each worker in `traces`. A cancelled call does not count."""
-    taken: dict[str, list[float]] = {}
-    failures: dict[str, int] = {}
+    taken: defaultdict[str, list[float]] = defaultdict(list)
+    failures: Counter[str] = Counter()
     for trace in traces:
         for span in trace.spans:
             for attempt in span.attempts:
                 if attempt.error_kind is None:
                     took = attempt.ended_s - attempt.started_s if span.claimed_s is None else span.claimed_s
-                    taken.setdefault(attempt.worker, []).append(took)
+                    taken[attempt.worker].append(took)
                 elif attempt.error_kind != "cancelled":
-                    failures[attempt.worker] = failures.get(attempt.worker, 0) + 1
+                    failures[attempt.worker] += 1
     return {
         name: WorkerHistory(
-            calls=len(taken.get(name, ())) + failures.get(name, 0),
-            failures=failures.get(name, 0),
-            median_s=statistics.median(taken[name]) if name in taken else None,
+            calls=len(taken[name]) + failures[name],
+            failures=failures[name],
+            median_s=statistics.median(taken[name]) if taken[name] else None,
         )
         for name in {**taken, **failures}
     }

@@ -57,19 +57,12 @@ def json_output() -> TextIO:
     return sys.stdout
 
 
-def plain_table(*columns: str, wrap: bool = False) -> Table:
-    """A table with these columns and no lines. Columns that begin with > hold numbers.
-
-    Args:
-        wrap: whether a long text goes on in the next line, in place of being cut off.
-    """
+def plain_table(*columns: str) -> Table:
+    """A table with these columns and no lines. Columns that begin with > hold numbers."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(
-            column.removeprefix(">"),
-            justify="right" if column.startswith(">") else "left",
-            no_wrap=not wrap,
-            overflow="fold" if wrap else "ellipsis",
+            column.removeprefix(">"), justify="right" if column.startswith(">") else "left", no_wrap=True
         )
     return table
 

@@ -259,7 +259,7 @@ def _draw_explanation(explanation: Explanation, *, full: bool = False) -> Render
 
 
 def _draw_ratings(explanation: Explanation) -> RenderableType:
-    table = plain_table("rated worker", "right", "an answer", "measured questions of this kind", wrap=True)
+    table = plain_table("rated worker", "right", "an answer", "measured questions of this kind")
     for rated in explanation.ratings:
         table.add_row(
             Text(printable(rated.worker)),
