@@ -65,7 +65,7 @@ def test_questions_under_way_at_the_servers_end_are_recorded_as_cancelled(
 def test_a_question_beyond_the_servers_time_limit_fails(serve: Serve, tmp_path: Path) -> None:
     path = tmp_path / "traces.sqlite"
     with chat_model(lambda body: Say("Never.", wait=lambda piece: False)) as model:
-        url = serve(Pool([model.worker()]), planner="single:wren", store=path, timeout=0.3)
+        url = serve(Pool([model.worker()]), planner="single:wren", store=path, timeout=2)
         trace_id = httpx.post(f"{url}/api/ask", json={"question": "What is 6 x 7?"}).json()["id"]
         until(lambda: model.gone)
         until(lambda: not serve.service(url).live.running)
@@ -73,7 +73,7 @@ def test_a_question_beyond_the_servers_time_limit_fails(serve: Serve, tmp_path: 
     trace = kept(path, trace_id)
     assert (trace.status, trace.answer) == ("failed", None)
     assert trace.error is not None
-    assert "no answer within 0.3 s" in trace.error
+    assert "no answer within 2 s" in trace.error
     assert trace.spans[0].status == "cancelled", "what was begun, and may be billed, is kept"
 
 
