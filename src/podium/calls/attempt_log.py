@@ -13,11 +13,8 @@ class AttemptLog(list[Attempt]):
     """The tries of a call and of its fallbacks, in the order in which they ended. Cancelled tries are included."""
 
     def mark_cut(self, worker: str, spent: Spent) -> None:
-        """Count the answer of a worker as a failure, since the worker's own max_tokens cut the answer off.
-
-        Args:
-            spent: what the try took. If the answer counts all the same, nothing.
-        """
+        """Count the answer of a worker as a failure, since the worker's own max_tokens cut the answer off. `spent` is
+        what the try took, or nothing if the answer counts all the same."""
         self._mark_last(
             lambda attempt: attempt.worker == worker and attempt.error_kind in (None, "length"),
             kind="length",
@@ -26,13 +23,8 @@ class AttemptLog(list[Attempt]):
         )
 
     def mark_lost(self, spent: Spent, *, hedge: bool, cancelled: bool) -> None:
-        """Count an answer as cancelled, since the call was cancelled or the other try was answered at the same moment.
-        It was paid for all the same.
-
-        Args:
-            hedge: whether the answer is that of the second try.
-            cancelled: whether the call was cancelled, so that no try counts.
-        """
+        """Count the answer of a try, which is a hedge or not, as cancelled, although it was paid for: the call was
+        cancelled, or the other try was answered at the same moment."""
         self._mark_last(
             lambda attempt: attempt.hedge == hedge and attempt.error_kind is None,
             kind="cancelled",

@@ -32,15 +32,8 @@ _WIDTHS = (1, 1, 2, 2, 2, 2, 3, 3)
 """Bytes of a character of each kind whose rate is learned: letters and blanks of ASCII, other ASCII, Greek, Cyrillic,
 Hebrew, Arabic, Chinese and Japanese, Korean. All other text stays at one token per byte, since its scripts differ too
 much."""
-_FIRST_BYTES = {
-    2: (0xCD, 0xCF),
-    3: (0xD0, 0xD3),
-    4: (0xD6, 0xD7),
-    5: (0xD8, 0xDB),
-    6: (0xE3, 0xE9),
-    7: (0xEA, 0xED),
-}
-"""The first bytes of the characters of each kind beyond ASCII."""
+_FIRST_BYTES = ((0xCD, 0xCF), (0xD0, 0xD3), (0xD6, 0xD7), (0xD8, 0xDB), (0xE3, 0xE9), (0xEA, 0xED))
+"""The first and the last of the first bytes of the characters of each kind beyond ASCII."""
 _NO_OTHERS = (0,) * (len(_WIDTHS) - 2)
 _OTHER = 255
 
@@ -48,7 +41,7 @@ _OTHER = 255
 def _byte_kind(byte: int) -> int:
     if byte < 0x80:
         return 0 if byte in _WORDS else 1
-    return next((kind for kind, (low, high) in _FIRST_BYTES.items() if low <= byte <= high), _OTHER)
+    return next((kind for kind, (low, high) in enumerate(_FIRST_BYTES, 2) if low <= byte <= high), _OTHER)
 
 
 _KINDS = bytes(map(_byte_kind, range(256)))
@@ -74,10 +67,8 @@ class InputSize:
 
 
 class InputTokenBound:
-    """The most input tokens of one worker's calls. It learns from the worker's own counts.
-
-    Podium itself counts the tokens of a scripted or recorded worker, so that worker's bound is Podium's count.
-    """
+    """The most input tokens of one worker's calls. It learns from the worker's own counts. Podium itself counts for a
+    scripted or recorded worker, so that worker's bound is Podium's count."""
 
     def __init__(self, worker: Worker) -> None:
         self.proven = not worker.is_costly

@@ -1,12 +1,10 @@
 """The budget of a run or of a day (UTC), which many questions and processes share in an SQLite file.
 
-The limit is hard. Before a call, Podium reserves the most that the call may cost. After the call, Podium settles the
-true cost. A reservation and a settlement are one SQL statement each, so no two processes spend the same dollar. The
-reservations of a killed process stay, because the provider may bill its calls. A power cut may lose the latest
-reservations. A statement takes some microseconds on the event loop. If another process has locked the file, the event
-loop is not blocked: a call waits for its reservation, and a settlement is written a moment later. If a settlement
-cannot be written, its answer is returned all the same. The settlement is written before the next reservation, which
-fails if that fails.
+The limit is hard: a reservation and a settlement are one SQL statement each, so no two processes spend the same dollar.
+The reservations of a killed process stay, because the provider may bill its calls. A statement takes some microseconds
+on the event loop. If another process has locked the file, the event loop is not blocked: a call waits for its
+reservation, and a settlement is written a moment later. If a settlement cannot be written, its answer is returned all
+the same, and the next reservation writes it first, or fails.
 """
 
 from __future__ import annotations
@@ -117,10 +115,8 @@ class SharedSpendLimit(SpendLimit):
         return True
 
     def settle(self, reserved_usd: float, paid_usd: float) -> None:
-        """Release a reservation of `reserved_usd` and count `paid_usd` as spent, on the day of the reservation.
-
-        If several reservations have this sum, the oldest is settled. A payment without a reservation counts today.
-        """
+        """Release the oldest reservation of this sum and count what was paid, on the day of the reservation. A payment
+        without a reservation counts today."""
         reserved, paid = to_nano(reserved_usd), to_nano(paid_usd)
         if not reserved and not paid:
             return
@@ -267,9 +263,8 @@ class _BusyError(StoreError):
 def open_day_limit(
     limit_usd: float | None, environ: Mapping[str, str] = os.environ
 ) -> SharedSpendLimit | None:
-    """Open the spend limit of the day in the default state file. None if there is no limit.
-
-    The limit is `limit_usd`. If that is None, the limit is `$PODIUM_DAY_BUDGET_USD`.
+    """Open the spend limit of the day in the default state file: `limit_usd`, else `$PODIUM_DAY_BUDGET_USD`. None if
+    neither is given.
 
     Raises:
         UsageError: the limit is not an amount of dollars, or the state file cannot be used.

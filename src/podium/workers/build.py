@@ -213,18 +213,15 @@ def _build_scripted(spec: ScriptedSpec, _: BuildContext) -> Worker:
     def reply(written: str | ScriptedFailure) -> str | WorkerError:
         if isinstance(written, str):
             return written
-        return WorkerError(
-            written.message,
-            kind=written.error,
-            retryable=written.retryable,
-            retry_after_s=written.retry_after_s,
-        )
+        how = written.model_dump(include={"retryable", "retry_after_s"})
+        return WorkerError(written.message, kind=written.error, **how)
 
+    replies = spec.replies
     return ScriptedWorker(
         spec.name,
-        {part: reply(written) for part, written in spec.replies.items()}
-        if isinstance(spec.replies, dict)
-        else [reply(written) for written in spec.replies],
+        {part: reply(written) for part, written in replies.items()}
+        if isinstance(replies, dict)
+        else [reply(written) for written in replies],
         delay=spec.delay,
         profile=spec.to_profile(),
         limits=spec.limits,

@@ -165,11 +165,7 @@ def _download(specs: Sequence[GgufSpec]) -> Path:
 
 
 def check_sha256(spec: GgufSpec, file: Path) -> None:
-    """Check that a file has the checksum that the pool file states.
-
-    Raises:
-        ConfigError: the file has another checksum.
-    """
+    """Raise a `ConfigError` if the file has another checksum than the pool file states."""
     if spec.sha256 is None:
         return
     with file.open("rb") as opened:

@@ -56,11 +56,8 @@ class Adaptation:
         )
 
     def apply(self, body: dict[str, Any], room: int | None = None) -> dict[str, Any]:
-        """The body without what the endpoint does not take: `body` itself if it has none of that.
-
-        Args:
-            room: tokens that are left for the reply in the context. None if they are not known.
-        """
+        """The body without what the endpoint does not take: `body` itself if it has none of that. `room` is the tokens
+        that the context leaves for the reply, if they are known."""
         if not (self.dropped or self.conflicts or self.limit_key or self.output_tokens or room):
             return body
         dropped = set(self.dropped) | {key for key, other in self.conflicts if other in body and key in body}
@@ -78,12 +75,8 @@ class Adaptation:
     def after(
         self, error: ProviderError, body: Mapping[str, Any], messages: Sequence[Message]
     ) -> Adaptation | None:
-        """The adaptation after the endpoint has refused a request, or None if the next request would be the same.
-
-        Args:
-            body: as it was sent.
-            messages: before they were folded.
-        """
+        """The adaptation after the endpoint has refused a request with this body, made of these messages, which are not
+        folded. None if the next request would be the same."""
         form = self.form.after(error.text, messages)
         if form is not None:
             return replace(self, form=form)
@@ -117,13 +110,8 @@ class Adaptation:
         return replace(self, context_tokens=limit.context, input_tokens=count)
 
     def room(self, message_tokens: int, context_tokens: int | None) -> int | None:
-        """Tokens that the context leaves for the reply. None if they are not known, or too few, which the server shall
-        judge.
-
-        Args:
-            message_tokens: estimated tokens of the messages.
-            context_tokens: as the worker's profile has it.
-        """
+        """Tokens that messages of so many tokens (estimated) leave for the reply in the context of the server or the
+        profile. None if that is not known, or too few, which the server shall judge."""
         known = [tokens for tokens in (context_tokens, self.context_tokens) if tokens is not None]
         room = min(known, default=0) - (self.input_tokens or message_tokens)
         return room if room >= _LEAST_ROOM else None
@@ -182,13 +170,8 @@ class AdaptedRequest:
 
 
 def too_long(message_tokens: int, context_tokens: int | None) -> str | None:
-    """Why messages are not sent: they leave no room for a reply, and some servers cut them in silence. None if they
-    fit.
-
-    Args:
-        message_tokens: estimated tokens of the messages.
-        context_tokens: as the worker's profile has it.
-    """
+    """Why messages of so many tokens (estimated) are not sent: they leave no room for a reply in the context of the
+    worker's profile, and some servers cut them in silence. None if they fit."""
     if context_tokens is None or message_tokens + _LEAST_ROOM <= context_tokens:
         return None
     return (

@@ -37,12 +37,8 @@ _LONGEST_PYTHON = 8 << 10
 
 
 class TextToolCallParser:
-    """The calls in the text of one reply, which may come in pieces. Text that may be a call waits.
-
-    Args:
-        names: of the tools whose calls count.
-        parallel: whether more than one call counts.
-    """
+    """The calls of the tools of these names in the text of one reply, which may come in pieces. Text that may be a call
+    waits. If they are not `parallel`, only the first call counts."""
 
     def __init__(self, names: frozenset[str], *, parallel: bool = True) -> None:
         self._names = names
@@ -117,11 +113,8 @@ class TextToolCallParser:
         return value is None or value.group("name") in self._names or value.group("other") == "{"
 
     def _in_json(self, text: str) -> Iterator[CollectedCall]:
-        """The calls in JSON values that stand one after the other, with or without tags.
-
-        Raises:
-            ValueError: something else stands there.
-        """
+        """The calls in JSON values that stand one after the other, with or without tags. A `ValueError` says that
+        something else stands there."""
         position = _value_start(text, 0)
         if text[position:].lstrip("[ \n")[:1] != "{":
             return
@@ -158,11 +151,8 @@ class TextToolCallParser:
         return CollectedCall("", name, json.dumps(arguments, ensure_ascii=False, allow_nan=False), {})
 
     def _in_python(self, text: str) -> Iterator[CollectedCall]:
-        """The call, or the list of calls, with keyword arguments that are literals.
-
-        Raises:
-            ValueError, SyntaxError: something else stands there.
-        """
+        """The call, or the list of calls, with keyword arguments that are literals. A `ValueError` or `SyntaxError`
+        says that something else stands there."""
         text = _AFTER.sub("", text[_value_start(text, 0) :])
         if len(text) > _LONGEST_PYTHON or not any(f"{name}(" in text for name in self._names):
             return

@@ -74,11 +74,8 @@ class ToolCallCollector:
         return bool(self._calls)
 
     def add(self, message: Mapping[str, Any], *, whole: bool) -> None:
-        """Add the calls of a message, or of a delta that may continue them.
-
-        Args:
-            whole: whether `message` is a whole message, in which each entry is a call of its own.
-        """
+        """Add the calls of a delta, which may continue others, or of a whole message, in which each entry is a call of
+        its own."""
         pieces = message.get("tool_calls")
         if isinstance(pieces, list) and pieces:
             for position, piece in enumerate(pieces):

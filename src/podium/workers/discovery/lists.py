@@ -90,10 +90,9 @@ def with_ollama_details(
     default: int | None,
     most_loaded: int | None,
 ) -> FoundModel | None:
-    """A model of Ollama with what /api/show and /api/ps say about it. None if the model does not chat.
+    """A model of Ollama with what /api/show and /api/ps (`ollama_contexts`) say about it. None if it does not chat.
 
     Args:
-        loaded: as `ollama_contexts` gives it.
         default: the server's context for models that set none. None means Ollama's own default.
         most_loaded: how many models the server may hold. None means as many as fit, a number that the server does not
             tell.

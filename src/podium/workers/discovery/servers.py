@@ -103,11 +103,10 @@ def _numeric(root: str) -> str:
 
 
 class _Server:
-    """The lists of one server."""
+    """The lists of one server. Its endpoint is made as a worker's is, so that a worker can reach it too."""
 
     def __init__(self, connections: Connections, root: str) -> None:
         self._root = root
-        # The endpoint is made as a worker's is, so a server that is found here can be reached by a worker too.
         self._endpoint = Endpoint(f"{root}/v1", None, connections)
         self.statuses: dict[str, int] = {}
         """The status of each path's answer."""
@@ -152,22 +151,19 @@ async def _probe_server(
     reached = lists.read_lists(answers, root)
     kind = usual if reached is None else reached.kind
     # Without its key, and while it loads its model, llama.cpp may give its list and nothing else.
-    status = server.statuses.get(
-        "/props" if reached is not None and kind == lists.LLAMA_CPP else "/v1/models"
-    )
+    telling = "/props" if reached is not None and kind == lists.LLAMA_CPP else "/v1/models"
+    status, problem = server.statuses.get(telling), None
     if status in (401, 403):
-        return FoundServer(kind, root, problem="it wants a key; write a pool file with api_key_env by hand")
-    if status == 503:
-        return FoundServer(
-            kind, root, problem="it is not ready, and may be loading its model; run podium init again later"
-        )
-    if reached is not None and reached.kind == lists.OLLAMA:
-        reached = await _with_details(server, reached, answers[lists.TAGS], environ)
-    if reached is not None:
-        return reached
-    if server.statuses:
-        return FoundServer(usual, root, problem="what answers there lists no models")
-    return FoundServer(usual, root, problem="nothing answers", answers=False)
+        problem = "it wants a key; write a pool file with api_key_env by hand"
+    elif status == 503:
+        problem = "it is not ready, and may be loading its model; run podium init again later"
+    elif reached is None:
+        problem = "what answers there lists no models" if server.statuses else "nothing answers"
+    if reached is None or problem is not None:
+        return FoundServer(kind, root, problem=problem, answers=bool(server.statuses))
+    if kind == lists.OLLAMA:
+        return await _with_details(server, reached, answers[lists.TAGS], environ)
+    return reached
 
 
 async def _with_details(
@@ -190,10 +186,11 @@ async def _with_details(
         int(value) if (value := environ.get(name, "")).isdecimal() else None
         for name in ("OLLAMA_CONTEXT_LENGTH", "OLLAMA_MAX_LOADED_MODELS")
     )
-    details = [
-        lists.with_ollama_details(model, show, loaded, default, most_loaded)
-        for model, show in zip(reached.models, shown, strict=True)
-    ]
-    chats = tuple(model for model in details if model is not None)
-    others = (model.id for model, detail in zip(reached.models, details, strict=True) if detail is None)
-    return replace(reached, models=chats, left_out=(*reached.left_out, *others))
+    chats, others = [], []
+    for model, show in zip(reached.models, shown, strict=True):
+        detailed = lists.with_ollama_details(model, show, loaded, default, most_loaded)
+        if detailed is None:
+            others.append(model.id)
+        else:
+            chats.append(detailed)
+    return replace(reached, models=tuple(chats), left_out=(*reached.left_out, *others))
