@@ -9,7 +9,7 @@ import json
 import math
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
@@ -105,13 +105,13 @@ class TraceSummary:
 
 
 _SUMMARIES = TypeAdapter(TraceSummary)
-_NAMES = "id started planner status question calls cost_usd seconds workers owner outcome"
+_NAMES = [field.name for field in fields(TraceSummary)]
 _UNPRICED = (
     select(literal_column("1"))
     .where(COSTS.c.started == TRACES.c.started, COSTS.c.id == TRACES.c.id, COSTS.c.unpriced > 0)
     .exists()
 )
-LISTED = [*(TRACES.c[name] for name in _NAMES.split()), _UNPRICED]
+LISTED = [*(TRACES.c[name] for name in _NAMES[:-1]), _UNPRICED]
 _COUNTED, _COUNTED_FILTERED = 100_000, 10_000
 """The most traces that are counted: without filters or only by owner, and with other filters."""
 SCANNED = 10_000
@@ -269,10 +269,10 @@ def prefix_statement(prefix: str, owner: str | None) -> Select[Any]:
 
 def read_summary(row: Sequence[Any]) -> TraceSummary | None:
     """The summary in a row of `LISTED`. None if the row is damaged."""
-    listed = dict(zip((*_NAMES.split(), "unpriced"), row, strict=True))
+    listed = dict(zip(_NAMES, row, strict=True))
     try:
-        listed |= {"started": datetime.fromtimestamp(listed["started"], UTC)}
-        listed |= {"workers": json.loads(listed["workers"])}
+        listed["started"] = datetime.fromtimestamp(listed["started"], UTC)
+        listed["workers"] = json.loads(listed["workers"])
         return _SUMMARIES.validate_python(listed)
     except (TypeError, ValueError, OverflowError, OSError):
         return None
