@@ -239,6 +239,7 @@ def test_the_conductors_are_run_and_their_planning_is_paid(podium: Podium, endpo
     assert len(endpoint.requests) == asked
 
 
+@pytest.mark.nightly
 def test_without_right_answers_a_judge_or_agreement_counts(podium: Podium, endpoint: FaultServer) -> None:
     rows = Path("mine.csv").read_text().splitlines()
     Path("mine.csv").write_text("\n".join(row.partition(",")[0] for row in rows) + "\n")
@@ -262,6 +263,7 @@ async def _traces(count: int) -> list[Trace]:
     return [await runner.answer(Question(text=f"What is {n} plus 1000?")) for n in range(count)]
 
 
+@pytest.mark.nightly
 async def test_a_share_of_the_stored_traffic_is_studied(podium: Podium, endpoint: FaultServer) -> None:
     traces = await _traces(QUESTIONS)
     with TraceStore("traffic.sqlite") as store:
