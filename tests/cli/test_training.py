@@ -134,6 +134,7 @@ def test_asking_wrongly_is_one_sentence_and_status_2_and_writes_nothing(podium, 
     assert sorted(Path.cwd().rglob("*")) == before
 
 
+@pytest.mark.nightly
 def test_the_training_of_a_worker_prints_each_of_its_rows(podium):
     trained = podium(
         *("train", "--stage", "orchestra", "--run", "r", "workers=['jory']", "steps=1", "plan_steps=0"),

@@ -157,6 +157,7 @@ def test_two_ranks_make_the_calls_of_one_pay_each_once_and_report_the_same(
     assert spent[0] > 0
 
 
+@pytest.mark.nightly
 def test_two_ranks_learn_the_same_from_examples_as_one_rank(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
