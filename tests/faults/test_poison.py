@@ -31,6 +31,7 @@ PLAN = Workflow(
 )
 SHOWN = [name for name in POISONS if name != "empty"]
 """Those that are a response at all."""
+NIGHTLY = pytest.mark.nightly
 SOME = SHOWN[::5]
 """For what depends on no text."""
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -99,7 +100,7 @@ async def test_a_fence_cannot_be_closed_from_inside(pool_at, name):
     assert mark[1] not in view.earlier[0].response
 
 
-@pytest.mark.parametrize("name", SHOWN)
+@pytest.mark.parametrize("name", [*SHOWN[::2], *(pytest.param(name, marks=NIGHTLY) for name in SHOWN[1::2])])
 async def test_poison_breaks_neither_store_nor_file_nor_terminal(pool_at, name, tmp_path):
     async with FaultServer("Answer: 4", rules=[Rule(fault=Poison(name=name))]) as server:
         pool = pool_at(server, "a", "b")
