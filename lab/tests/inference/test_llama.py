@@ -90,10 +90,15 @@ def test_a_missing_tensor_is_named(make_checkpoint: Callable[..., Path]) -> None
 
 
 def test_weights_of_another_configuration_are_refused(make_checkpoint: Callable[..., Path]) -> None:
-    config = dict(Checkpoint.read(make_checkpoint("llama")).config) | {"num_key_value_heads": 4}
+    config = dict(Checkpoint.read(make_checkpoint("llama")).config)
     weights = read_weights(make_checkpoint("llama") / "model.safetensors")
-    with pytest.raises(CheckpointError, match="do not belong together"):
-        Llama(Shape.of(config), weights)
+    for other in ({"num_key_value_heads": 4}, {"intermediate_size": 8}):
+        with pytest.raises(CheckpointError, match="do not belong together"):
+            Llama(Shape.of(config | other), weights)
+    for name, weight in weights.items():
+        shorter = weights | {name: weight[..., :-1]}
+        with pytest.raises(CheckpointError, match="do not belong together"):
+            Llama(Shape.of(config), shorter)
 
 
 @pytest.mark.parametrize(
@@ -122,6 +127,7 @@ def test_the_rotation_of_transformers_4_is_read() -> None:
     config = {
         "num_attention_heads": 4,
         "hidden_size": 48,
+        "intermediate_size": 64,
         "num_hidden_layers": 1,
         "rms_norm_eps": 1e-6,
         "rope_theta": 300.0,

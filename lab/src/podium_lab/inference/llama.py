@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -33,6 +34,7 @@ class Shape:
     key_heads: int
     head_dim: int
     hidden: int
+    inner: int
     rope_theta: float
     norm_eps: float
 
@@ -51,6 +53,7 @@ class Shape:
             key_heads=config.get("num_key_value_heads") or heads,
             head_dim=config.get("head_dim") or hidden // heads,
             hidden=hidden,
+            inner=config["intermediate_size"],
             rope_theta=float(rope.get("rope_theta", 10_000.0)),
             norm_eps=config["rms_norm_eps"],
         )
@@ -111,44 +114,60 @@ class Llama:
         """
         self.shape = shape
 
-        def tensor(name: str) -> Array:
+        def tensor(name: str, *size: int | None) -> Array:
+            """A tensor of this size; None stands for any number."""
             if name not in weights:
                 raise CheckpointError(
                     f"The checkpoint's weights lack {name}, which its config.json promises; save it again."
                 )
-            return weights[name]
-
-        def rows(name: str, size: tuple[int, int] | None = None) -> Array:
-            """The weight of a linear layer with its bias as a last column: (outputs, inputs + 1)."""
-            weight = tensor(f"{name}.weight")
-            if size not in (None, weight.shape):
+            stored = weights[name]
+            if stored.shape != tuple(
+                found if asked is None else asked for asked, found in zip_longest(size, stored.shape)
+            ):
                 raise CheckpointError(
-                    f"The checkpoint's {name} has the size {weight.shape}, but its config.json asks for {size}; "
-                    "the two files do not belong together."
+                    f"The checkpoint's {name} has the size {stored.shape}, but its config.json asks for {size}; the "
+                    "two files do not belong together."
                 )
-            return np.column_stack([weight, weights.get(f"{name}.bias", np.zeros(len(weight), np.float32))])
+            return stored
+
+        def rows(name: str, outputs: int, inputs: int) -> Array:
+            """The weight of a linear layer with its bias as a last column: (outputs, inputs + 1)."""
+            bias = f"{name}.bias"
+            zeros = np.zeros(outputs, np.float32)
+            return np.column_stack(
+                [
+                    tensor(f"{name}.weight", outputs, inputs),
+                    tensor(bias, outputs) if bias in weights else zeros,
+                ]
+            )
 
         def layer(prefix: str) -> _Layer:
             attention, mlp = f"{prefix}.self_attn", f"{prefix}.mlp"
             width, key_width = shape.heads * shape.head_dim, shape.key_heads * shape.head_dim
-            queries = _pair_rotating(rows(f"{attention}.q_proj", (width, shape.hidden)), shape.head_dim)
-            keys = _pair_rotating(rows(f"{attention}.k_proj", (key_width, shape.hidden)), shape.head_dim)
-            values = rows(f"{attention}.v_proj", (key_width, shape.hidden))
+            queries = _pair_rotating(rows(f"{attention}.q_proj", width, shape.hidden), shape.head_dim)
+            keys = _pair_rotating(rows(f"{attention}.k_proj", key_width, shape.hidden), shape.head_dim)
+            values = rows(f"{attention}.v_proj", key_width, shape.hidden)
             return _Layer(
-                norm_in=tensor(f"{prefix}.input_layernorm.weight"),
+                norm_in=tensor(f"{prefix}.input_layernorm.weight", shape.hidden),
                 queries_keys_values=_linear(queries * np.float32(shape.head_dim**-0.5), keys, values),
-                out=_linear(rows(f"{attention}.o_proj", (shape.hidden, width))),
-                norm_mlp=tensor(f"{prefix}.post_attention_layernorm.weight"),
-                gate_up=_linear(rows(f"{mlp}.gate_proj") * np.float32(0.5), rows(f"{mlp}.up_proj")),
-                down=_linear(rows(f"{mlp}.down_proj")),
+                out=_linear(rows(f"{attention}.o_proj", shape.hidden, width)),
+                norm_mlp=tensor(f"{prefix}.post_attention_layernorm.weight", shape.hidden),
+                gate_up=_linear(
+                    rows(f"{mlp}.gate_proj", shape.inner, shape.hidden) * np.float32(0.5),
+                    rows(f"{mlp}.up_proj", shape.inner, shape.hidden),
+                ),
+                down=_linear(rows(f"{mlp}.down_proj", shape.hidden, shape.inner)),
             )
 
-        self._embedding = tensor("model.embed_tokens.weight")
+        self._embedding = tensor("model.embed_tokens.weight", None, shape.hidden)
         self._layers = [layer(f"model.layers.{index}") for index in range(shape.layers)]
-        self._norm = tensor("model.norm.weight")
+        self._norm = tensor("model.norm.weight", shape.hidden)
         self._rotary: Rotations = np.empty((0, 0), np.complex64)
         self._future: Array = np.empty((0, 0), np.float32)
-        self._head = np.ascontiguousarray(weights.get("lm_head.weight", self._embedding).T)
+        head = self._embedding
+        if "lm_head.weight" in weights:
+            head = tensor("lm_head.weight", len(head), shape.hidden)
+        self._head = np.ascontiguousarray(head.T)
 
     @property
     def vocabulary(self) -> int:
