@@ -181,13 +181,14 @@ class Execution:
         sent = (worker.profile.name, messages)
         duplicates = self._sent.count(sent)
         self._sent.append(sent)
-        steps = schedule.workflow.steps
-        calls = sum(j < position and steps[j].worker == step.worker for j in schedule.planned_steps)
+        calls = self._round_context.calls.get(step.worker, 0)
+        for j in schedule.planned_steps:
+            calls += j < position and schedule.workflow.steps[j].worker == step.worker
         return Request(
             messages,
             seed=f"{context.seed}/{self._round_context.count}/{position}",
             question_seed=context.seed,
-            earlier_calls=self._round_context.calls.get(step.worker, 0) + calls,
+            earlier_calls=calls,
             earlier_duplicates=duplicates,
             sample=context.sample,
             fence_mark=context.fence_mark,

@@ -82,8 +82,7 @@ def first_violation(workflow: Workflow, rules: Rules) -> Violation | None:
         message = f"Expected at most {allowed}, found {len(steps)}."
         return Violation("too_many_steps", message, step=rules.max_steps)
     for position, step in enumerate(steps):
-        violation = next(_violations(step, position, len(steps), rules), None)
-        if violation:
+        for violation in _violations(step, position, len(steps), rules):
             return violation
     # A character takes six bytes at most, written as \u001f.
     if 7 * sum(len(step.subtask) for step in steps) + 1024 > MAX_TEXT:

@@ -187,8 +187,8 @@ async def _with_details(
         for name in ("OLLAMA_CONTEXT_LENGTH", "OLLAMA_MAX_LOADED_MODELS")
     )
     chats, others = [], []
-    for model, show in zip(reached.models, shown, strict=True):
-        detailed = lists.with_ollama_details(model, show, loaded, default, most_loaded)
+    for model, details in zip(reached.models, shown, strict=True):
+        detailed = lists.with_ollama_details(model, details, loaded, default, most_loaded)
         if detailed is None:
             others.append(model.id)
         else:
