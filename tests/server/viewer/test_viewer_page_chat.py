@@ -211,6 +211,7 @@ def test_a_question_is_cancelled_with_escape_and_asked_again(slow_team, opened_o
     assert page.locator(".said-by-user").all_inner_texts() == ["What is 6 x 7?"] * 2
 
 
+@pytest.mark.nightly
 def test_an_open_note_leaves_the_focus_in_the_message(team, opened_once) -> None:
     _, url = team
     page = opened_once.go(url, "chat", "#message")
@@ -224,6 +225,7 @@ def test_an_open_note_leaves_the_focus_in_the_message(team, opened_once) -> None
     assert page.input_value("[aria-label=Note]") == "Right."
 
 
+@pytest.mark.nightly
 def test_escape_in_a_thread_s_name_cancels_no_question(slow_team, opened_once) -> None:
     go_on, url = slow_team
     page = opened_once.go(url, "chat", "#message")
@@ -253,6 +255,7 @@ def test_edited_plan_cannot_run_before_its_new_price_is_shown(team, opened_once)
     page.wait_for_selector(".approval .first:not([disabled])")
 
 
+@pytest.mark.nightly
 def test_question_stays_in_the_field_when_browser_storage_is_full(team, opened_once) -> None:
     model, url = team
     page = opened_once.go(url, "chat", "#message")

@@ -101,6 +101,7 @@ def test_a_run_is_watched_while_it_trains(url, opened_once, runs: Path) -> None:
     page.wait_for_selector("text=2 rows, the latest at")
 
 
+@pytest.mark.nightly
 def test_damaged_rows_of_a_run_are_passed_over(url, opened_once, runs: Path) -> None:
     run = training(runs, "damaged", 2)
     with (run.path / "metrics.jsonl").open("a") as file:
@@ -113,6 +114,7 @@ def test_damaged_rows_of_a_run_are_passed_over(url, opened_once, runs: Path) -> 
     assert page.locator(".iterations tbody th").all_inner_texts() == [f"iteration {n}" for n in (4, 1, 0)]
 
 
+@pytest.mark.nightly
 def test_a_curve_stays_zoomed_under_the_pointer(url, opened_once, runs: Path) -> None:
     training(runs, "zoomed", 9)
     page = opened_once.go(url, "runs/zoomed", ".curves canvas")
@@ -208,6 +210,7 @@ def test_a_supervised_run_shows_its_loss(url, opened_once, runs: Path) -> None:
     assert page.locator(".iterations, .alarms").count() == 0
 
 
+@pytest.mark.nightly
 def test_run_rows_of_another_kind_are_drawn(url, opened_once, runs: Path) -> None:
     run = RunFolder.open(runs / "starts", {"stages": [{"steps": 40}]})
     for step in (20, 40):
@@ -216,6 +219,7 @@ def test_run_rows_of_another_kind_are_drawn(url, opened_once, runs: Path) -> Non
     assert page.locator(".curves b").all_inner_texts() == ["Loss"]
 
 
+@pytest.mark.nightly
 def test_a_comparison_names_its_set_and_split_and_defines_its_columns(url, opened_once, runs: Path) -> None:
     training(runs, "named", 1)
     compared(runs / "named", "mine/of/us/validation")
@@ -267,6 +271,7 @@ def test_two_runs_stand_side_by_side(url, opened_once, runs: Path) -> None:
     assert page.is_visible("text=The two runs were compared on different questions")
 
 
+@pytest.mark.nightly
 def test_unbounded_cost_is_shown_as_a_dash(url, opened_once, runs: Path) -> None:
     compared(runs / "unbounded")
     file = runs / "unbounded" / "comparison.json"
@@ -275,6 +280,7 @@ def test_unbounded_cost_is_shown_as_a_dash(url, opened_once, runs: Path) -> None
     assert page.locator("tr:has-text('gus alone') td").all_inner_texts()[2] == "–"
 
 
+@pytest.mark.nightly
 def test_a_free_method_is_on_the_frontier_left_of_all_others(url, opened_once, runs: Path) -> None:
     compared(runs / "free")
     file = runs / "free" / "comparison.json"

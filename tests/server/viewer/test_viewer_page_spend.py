@@ -99,6 +99,7 @@ def test_dollars_are_shown_by_worker_key_and_planner(url, opened_once) -> None:
     assert "by=planner" in page.url
 
 
+@pytest.mark.nightly
 def test_a_day_is_read_by_pointer_and_by_keyboard(url, opened_once) -> None:
     page = opened_once.go(url, "spend", ".bars svg .day >> nth=29")
     today = datetime.now(UTC).date()
@@ -113,6 +114,7 @@ def test_a_day_is_read_by_pointer_and_by_keyboard(url, opened_once) -> None:
     assert page.locator(".bars .unpriced").count() == 3
 
 
+@pytest.mark.nightly
 def test_each_figure_is_defined_under_the_pointer_and_at_focus(url, opened_once) -> None:
     page = opened_once.go(url, "spend", TABLE)
     term = page.locator("table .term", has_text="unpriced")
@@ -149,6 +151,7 @@ def test_spend_page_shows_the_rest_of_each_budget(shared_serve, url, opened_once
     assert row[:6] == ["this server's spend limit", "today (UTC)", "$5.00", "$1.50", "$0", "$3.50"]
 
 
+@pytest.mark.nightly
 def test_days_without_questions_and_servers_without_budgets_say_what_to_do(url, opened_once) -> None:
     page = opened_once.go(url, "spend?since=2026-01-01&until=2026-01-02", ".empty")
     assert "choose other days" in page.inner_text(".empty")

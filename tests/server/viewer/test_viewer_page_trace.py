@@ -84,6 +84,7 @@ def test_only_times_that_no_clock_has_measured_are_called_claims(trace_server, o
     assert "60.0 s, as the answers claim" in page.inner_text(".waterfall .axis")
 
 
+@pytest.mark.nightly
 def test_rounds_stand_side_by_side(trace_server, opened_once) -> None:
     page = trace_server.show(opened_once, two_rounds())
     first, second = (round_.bounding_box() for round_ in page.locator(".round").all())
@@ -108,6 +109,7 @@ def test_cost_saved_by_the_cache_includes_plans(trace_server, opened_once) -> No
     assert page.inner_text(".headline div:has-text('saved by the cache') dd") == "$0.5000"
 
 
+@pytest.mark.nightly
 def test_a_time_is_rounded_to_whole_seconds_before_it_is_split(trace_server, opened_once) -> None:
     trace = plain().model_copy(update={"seconds": 179.7})
     page = trace_server.show(opened_once, trace)
