@@ -158,6 +158,7 @@ def _given(found: list[Any]) -> list[tuple[str, str, float]]:
     return [(answer["task"], answer["grade"].get("found"), answer["grade"]["score"]) for answer in found]
 
 
+@pytest.mark.nightly
 def test_the_seeds_of_a_training_can_be_one_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     few = {"questions": 6, "seeds": 2, "processes": 1}
@@ -220,6 +221,7 @@ def test_each_row_can_have_its_own_number_of_rounds(tmp_path: Path) -> None:
     assert (manifest.settings.budget.rounds, comparison.rounds) == (1, None)
 
 
+@pytest.mark.nightly
 def test_conductor_with_feedback_stops_calling_a_degraded_worker(
     tmp_path: Path,
 ) -> None:
