@@ -141,6 +141,7 @@ async def test_a_run_stopped_while_going_on_gives_its_newest_checkpoints_policy(
     assert (policy / "model.safetensors").read_bytes() == (newest / "model.safetensors").read_bytes()
 
 
+@pytest.mark.nightly
 async def test_evaluations_stand_in_the_rows_and_change_nothing_that_is_learned(
     tmp_path: Path, start: Checkpoint
 ) -> None:

@@ -75,6 +75,7 @@ def test_a_run_that_ended_early_goes_on_with_the_same_batches_and_weights(
     assert not _changed(plain_run / "policy", halves)
 
 
+@pytest.mark.nightly
 def test_a_run_that_its_minutes_ended_has_its_newest_weights(
     train: Any, settings: Settings, tmp_path: Path
 ) -> None:
