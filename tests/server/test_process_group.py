@@ -103,6 +103,7 @@ def in_background(server: Served, model: ChatModel) -> Any:
     return made
 
 
+@pytest.mark.nightly
 def test_an_interrupt_while_the_processes_start_ends_them_quietly(tmp_path: Path, model: ChatModel) -> None:
     with subprocess.Popen(
         command("--port", "0", "--pool", str(pool_file(tmp_path, model.url)), *TWO),
