@@ -13,6 +13,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_table import CHANGED, CHECKED, changed, checked
@@ -42,6 +43,8 @@ GIVEN = {
 INSTALLED = Path(sys.prefix) / "bin"
 """Where the programs are that load what they need themselves, as those of a reader do: the first ones are run so."""
 PYTEST = "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 python -m pytest"
+LONG = ("training.md", "study.md", "inspect.md", "recordings.md", "scoring.md", "real-models.md")
+"""Documents whose commands train, study and evaluate: they are run at night."""
 WRITTEN = "docs/reference.md"
 """Made from the verbs, with their forms and examples, which are held against the parser."""
 
@@ -70,7 +73,11 @@ def _id(block: Block) -> str:
     return f"{block.path.relative_to(ROOT)}-{of.index(block) + 1}"
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=_id)
+def _at_night(block: Block) -> Any:
+    return pytest.param(block, marks=pytest.mark.nightly) if block.path.name in LONG else block
+
+
+@pytest.mark.parametrize("block", [_at_night(block) for block in BLOCKS], ids=_id)
 def test_commands_of_each_shell_block_run(
     block: Block, reader: Reader, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
