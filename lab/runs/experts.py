@@ -30,9 +30,9 @@ from podium.team.team_file import open_pool
 from podium.types import ANSWER_WHOLE_QUESTION, Question
 from podium.workers.pool import Pool
 from podium.workflow import Access, Step, Workflow, render
-from podium_lab.small_workers.abilities import ABILITIES, JOINS, Ability
-from podium_lab.small_workers.laboratory import draw_split_problem
-from podium_lab.small_workers.plans import DrawnStep, WorldParts, draw_steps
+from podium_lab.exercises.abilities import ABILITIES, JOINS, Ability
+from podium_lab.exercises.cases import draw_split_problem
+from podium_lab.exercises.plans import DrawnStep, WorldParts, draw_steps
 from podium_lab.world import RELATIONS, Problem, word_question, world
 from podium_lab.world.tasks import HOP_SHARES
 

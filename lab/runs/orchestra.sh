@@ -21,7 +21,7 @@ esac
   [ "${1:-}" = start ] && [ ! -d $WARMSTART/policy ] &&
     echo "podium train --stage warmstart --config lab/configs/warmstart-world.toml --run $WARMSTART || [ -d $WARMSTART/policy ]"
   python - <<'LIST'
-from podium_lab.small_workers.abilities import ABILITIES
+from podium_lab.exercises.abilities import ABILITIES
 
 for ability in sorted(ABILITIES, key=lambda ability: -ability.steps_multiplier):
     print(f"podium train --stage orchestra --run runs/orchestra \"workers=['{ability.name}']\"")

@@ -15,7 +15,7 @@ from podium.planners import find_baseline
 from podium.team.team_file import open_pool
 from podium.train.settings import TrainSettings
 from podium.workers.pool import pool_file
-from podium_lab.small_workers.abilities import ABILITIES
+from podium_lab.exercises.abilities import ABILITIES
 from podium_lab.small_workers.training import OrchestraSettings
 from podium_lab.warmstart.supervised import WarmStartSettings
 

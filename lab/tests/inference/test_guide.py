@@ -19,10 +19,10 @@ from podium.train.shared_prefix.checkpoints import read_model
 from podium.train.shared_prefix.sampler import sample
 from podium.types import Question
 from podium.workflow import PlanError, Workflow, parse, render
+from podium_lab.exercises.cases import PROMPT, draw_plan, draw_team
+from podium_lab.exercises.teams import Shares
 from podium_lab.inference import loader
 from podium_lab.inference.plan_lists import PlanLists
-from podium_lab.small_workers.laboratory import PROMPT, draw_plan, draw_team
-from podium_lab.warmstart.teams import Shares
 
 START = "world-warmstart"
 

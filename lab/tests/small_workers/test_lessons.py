@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium_lab.small_workers.abilities import ABILITIES
+from podium_lab.exercises.abilities import ABILITIES
+from podium_lab.exercises.working import addition, subtraction
 from podium_lab.small_workers.lessons import draw_lesson
-from podium_lab.small_workers.working import addition, subtraction
 from podium_lab.world import RELATIONS, fact_sentence, world
 from podium_lab.world.tasks import WorldTasks
 

@@ -20,7 +20,8 @@ from podium.planner import PlanRequest
 from podium.rollout.run_folder import RunFolder
 from podium.train.shared_prefix.update import learning_rate
 from podium.workflow import Acceptance, Workflow, parse
-from podium_lab.small_workers.laboratory import PROMPT, SCOPE, draw_question, draw_team, known_team
+from podium_lab.exercises.cases import PROMPT, SCOPE, draw_question, draw_team, known_team
+from podium_lab.exercises.teams import Shares, claimants, read_thought, skill_thought
 from podium_lab.warmstart import supervised
 from podium_lab.warmstart.acceptance import AcceptanceCheck, AcceptanceReport
 from podium_lab.warmstart.data import batches, encode
@@ -34,7 +35,6 @@ from podium_lab.warmstart.supervised import (
     run_warmstart,
     save_policy,
 )
-from podium_lab.warmstart.teams import Shares, claimants, read_thought, skill_thought
 from podium_lab.warmstart.tokenizer import BEGIN_ID, END_ID
 
 TEAM = known_team("orchestra")

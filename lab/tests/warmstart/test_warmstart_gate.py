@@ -7,7 +7,8 @@ import pytest
 from podium.conductor.checkpoint import Checkpoint
 from podium.train.shared_prefix.checkpoints import read_model
 from podium.types import Profile
-from podium_lab.small_workers.laboratory import PROMPT, known_team
+from podium_lab.exercises.cases import PROMPT, known_team
+from podium_lab.exercises.teams import ExampleTeam
 from podium_lab.warmstart.acceptance import (
     AcceptanceCheck,
     AcceptanceReport,
@@ -15,7 +16,6 @@ from podium_lab.warmstart.acceptance import (
     valid_by_steps,
 )
 from podium_lab.warmstart.supervised import WarmStartSettings, make_model, make_tokenizer
-from podium_lab.warmstart.teams import ExampleTeam
 
 TINY = WarmStartSettings(
     vocabulary=700, vocabulary_examples=300, hidden=32, layers=1, heads=2, kv_heads=1, inner=64

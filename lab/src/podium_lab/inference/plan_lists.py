@@ -18,7 +18,7 @@ Tokens = NDArray[np.int64]
 
 _STEPS = re.compile(r"steps ([a-z\d, ]*[a-z]\d+)\n")
 """As a thought ends, each step with what it finds and its worker: "steps 0 proposer laws3, 1 birthplace persons0".
-Lessons write it so (`podium_lab.small_workers.plans`)."""
+Lessons write it so (`podium_lab.exercises.plans`)."""
 _WORKER = re.compile(r"[a-z](\d+)")
 _FOUND = re.compile(r"\d+ (.+) [a-z]+\d+")
 """What a thought says of one step, with what it finds: "1 birthplace persons0"."""

@@ -21,10 +21,10 @@ from podium.conductor.local_worker import view_prompt
 from podium.planners.phrases import CHECK, COMPARE
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workers.view import EarlierStep, WorkerView
-from podium_lab.small_workers.abilities import JOINS, Ability
-from podium_lab.small_workers.plans import CORRECT, JOIN
-from podium_lab.small_workers.steps import EarlierSteps, ask, state_fact, truth, unknown
-from podium_lab.small_workers.working import join_working
+from podium_lab.exercises.abilities import JOINS, Ability
+from podium_lab.exercises.plans import CORRECT, JOIN
+from podium_lab.exercises.steps import EarlierSteps, ask, state_fact, truth, unknown
+from podium_lab.exercises.working import join_working
 from podium_lab.warmstart.examples import SFTExample
 from podium_lab.world import (
     RELATIONS,

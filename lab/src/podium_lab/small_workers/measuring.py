@@ -18,7 +18,7 @@ from podium.conductor.policy import Sampling
 from podium.reading.answer import final_answer, normalise
 from podium.train.runtime import resolve_device
 from podium.types import Message
-from podium_lab.small_workers.abilities import Ability
+from podium_lab.exercises.abilities import Ability
 from podium_lab.small_workers.lessons import fact_subtasks, skill_lessons
 from podium_lab.world import RELATIONS, world
 

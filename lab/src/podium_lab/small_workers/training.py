@@ -28,7 +28,7 @@ from podium.train.runtime import resolve_device, resolve_dtype
 from podium.train.shared_prefix.checkpoints import read_model
 from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.update import learning_rate
-from podium_lab.small_workers.abilities import ABILITIES, Ability
+from podium_lab.exercises.abilities import ABILITIES, Ability
 from podium_lab.small_workers.lessons import LessonStage, draw_lesson
 from podium_lab.small_workers.measuring import measure_worker
 from podium_lab.warmstart.data import batches

@@ -26,16 +26,16 @@ from podium.planner import PlanRequest
 from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.sampler import sample
 from podium.workflow import PlanError, parse
-from podium_lab.small_workers.laboratory import (
+from podium_lab.exercises.cases import (
     PROMPT,
     SKILLS,
     draw_team,
     reading_text,
     unseen_question,
 )
-from podium_lab.small_workers.plans import WorldParts
+from podium_lab.exercises.plans import WorldParts
+from podium_lab.exercises.teams import ExampleTeam, read_thought
 from podium_lab.warmstart.examples import query_line, query_prompt, reading_prompt
-from podium_lab.warmstart.teams import ExampleTeam, read_thought
 from podium_lab.warmstart.tokenizer import BEGIN_ID, END_ID
 
 NAME_TO_NUMBER, SKILL_TO_NUMBER, COPYING, VALID_PLANS = 0.95, 0.90, 0.99, 0.99

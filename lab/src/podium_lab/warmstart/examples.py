@@ -18,7 +18,7 @@ from podium.conductor.prompt import build_prompt
 from podium.planner import PlanRequest
 from podium.types import Question
 from podium.workflow import render
-from podium_lab.small_workers.laboratory import (
+from podium_lab.exercises.cases import (
     PROMPT,
     SKILLS,
     draw_plan,
@@ -26,7 +26,7 @@ from podium_lab.small_workers.laboratory import (
     draw_team,
     reading_text,
 )
-from podium_lab.warmstart.teams import ExampleTeam, Shares, claimants, skill_thought
+from podium_lab.exercises.teams import ExampleTeam, Shares, claimants, skill_thought
 
 _QUERIES_PER_LOOKUP = 14
 """Numbers that one lookup example queries."""

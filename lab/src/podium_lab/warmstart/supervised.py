@@ -34,13 +34,13 @@ from podium.train.shared_prefix.checkpoints import StoredDtype, read_model, writ
 from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.update import learning_rate
 from podium.train.trained_policy import saving
-from podium_lab.small_workers.laboratory import PROMPT, SCOPE, known_team
+from podium_lab.exercises.cases import PROMPT, SCOPE, known_team
+from podium_lab.exercises.teams import ExampleTeam, Shares
 from podium_lab.warmstart.acceptance import AcceptanceReport, measure
 from podium_lab.warmstart.data import ExampleBatch, batches
 from podium_lab.warmstart.examples import draw_example
 from podium_lab.warmstart.initial import initialise
 from podium_lab.warmstart.muon import muon, step
-from podium_lab.warmstart.teams import ExampleTeam, Shares
 from podium_lab.warmstart.tokenizer import BEGIN_ID, END_ID, PAD_ID, save_tokenizer, train_tokenizer
 from podium_lab.world import made_up_words
 

@@ -3,7 +3,7 @@
 import re
 from random import Random
 
-from podium_lab.small_workers.working import join_working
+from podium_lab.exercises.working import join_working
 from podium_lab.world import world
 from podium_lab.world.tasks import draw_problem
 

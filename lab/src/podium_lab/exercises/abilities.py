@@ -68,7 +68,7 @@ class Ability:
 
     @property
     def claims(self) -> dict[str, float]:
-        """How much of each of `podium_lab.small_workers.laboratory.SKILLS` the profile claims."""
+        """How much of each of `podium_lab.exercises.cases.SKILLS` the profile claims."""
         known = {PLURALS[field]: share for field, share in self.knows.items()}
         return known | ({JOINS: 1.0} if JOINS in self.skills else {})
 

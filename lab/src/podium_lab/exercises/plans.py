@@ -18,8 +18,8 @@ from random import Random
 
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workflow import Access, Step, Workflow
-from podium_lab.small_workers.abilities import JOINS, PLURALS
-from podium_lab.warmstart.teams import ExampleTeam, Shares, claimants, skill_thought
+from podium_lab.exercises.abilities import JOINS, PLURALS
+from podium_lab.exercises.teams import ExampleTeam, Shares, claimants, skill_thought
 from podium_lab.world import RELATIONS, Path, Problem
 from podium_lab.world.wording import named
 

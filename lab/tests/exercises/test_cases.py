@@ -10,8 +10,8 @@ from podium.errors import ConfigError
 from podium.team.team_file import open_pool
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workflow import Acceptance, PlanError, Workflow, parse
-from podium_lab.small_workers.abilities import ABILITIES
-from podium_lab.small_workers.laboratory import (
+from podium_lab.exercises.abilities import ABILITIES
+from podium_lab.exercises.cases import (
     SCOPE,
     SKILLS,
     draw_plan,
@@ -21,9 +21,9 @@ from podium_lab.small_workers.laboratory import (
     reading_text,
     unseen_question,
 )
-from podium_lab.small_workers.plans import JOIN, draw_steps, draw_world_workflow
+from podium_lab.exercises.plans import JOIN, draw_steps, draw_world_workflow
+from podium_lab.exercises.teams import Shares, read_thought
 from podium_lab.warmstart.examples import draw_example
-from podium_lab.warmstart.teams import Shares, read_thought
 from podium_lab.world import RELATIONS, made_up_words, world
 from podium_lab.world.tasks import WorldTasks, split_of
 from scripted_team import write_team

@@ -19,11 +19,11 @@ from podium.rollout.random_pools import NAMES
 from podium.team.team_file import open_pool
 from podium.types import Profile, Question
 from podium.workflow import Acceptance, Workflow
-from podium_lab.small_workers.abilities import ABILITIES, JOINS, PLURALS, SHARES, Ability
-from podium_lab.small_workers.plans import WorldParts, draw_world_workflow
-from podium_lab.small_workers.steps import state_fact, truth, unknown
-from podium_lab.small_workers.working import join_working
-from podium_lab.warmstart.teams import ExampleTeam, Shares, claimants
+from podium_lab.exercises.abilities import ABILITIES, JOINS, PLURALS, SHARES, Ability
+from podium_lab.exercises.plans import WorldParts, draw_world_workflow
+from podium_lab.exercises.steps import state_fact, truth, unknown
+from podium_lab.exercises.teams import ExampleTeam, Shares, claimants
+from podium_lab.exercises.working import join_working
 from podium_lab.world import FIELDS, RELATIONS, Path, Problem, Relation, word_question, world
 from podium_lab.world.tasks import HOP_SHARES, draw_problem, split_of
 from podium_lab.world.wording import lesson_question, named
