@@ -135,7 +135,9 @@ def write(*, judged: int = 12, bob: int = 12, text: bool = True, gold: str | Non
 def test_ungraded_questions_are_not_wrong_answers_and_are_reported(podium: Podium) -> None:
     write(judged=6)
     shown = podium(*EVAL, "--json")
-    left_out = "3 of 6 questions are left out, since they have no gold answer, and a response of"
+    left_out = (
+        "3 of 6 questions are left out, since they have no gold answer, and a response without a verdict"
+    )
     assert shown.status == 0
     assert f"rec/test: {left_out}" in shown.err
     comparison = Comparison.model_validate_json(shown.out)
@@ -149,7 +151,9 @@ def test_ungraded_questions_are_not_wrong_answers_and_are_reported(podium: Podiu
 def test_evaluation_reports_left_out_questions_and_the_worker_lacking_them(podium: Podium) -> None:
     write(bob=4)
     shown = podium(*EVAL, "--run", "kept/r", "--markdown")
-    sentence = "rec/test: 4 of 6 questions are left out, since bob of the pool never answered them."
+    sentence = (
+        "rec/test: 4 of 6 questions are left out, since a worker of the pool never answered them (bob: 4)."
+    )
     assert shown.status == 0
     assert sentence in shown.err
     assert sentence in shown.out

@@ -173,11 +173,11 @@ def test_questions_that_were_left_out_are_counted_by_reason_and_worker(make_reco
     ada, bob = replay(recording, "ada"), replay(recording, "bob")
     assert RecordedTasks(recording, "test", pool=[ada]).warnings == ()
     assert RecordedTasks(recording, "test", pool=[ada, bob], size=5).warnings == (
-        "8 of 24 questions are left out, since bob of the pool never answered them",
+        "8 of 24 questions are left out, since a worker of the pool never answered them (bob: 8)",
     )
 
 
-def test_warnings_name_the_worker_that_lacks_the_most_answers_first(make_recording: MakeRecording) -> None:
+def test_note_names_the_workers_that_lack_the_most_answers(make_recording: MakeRecording) -> None:
     given = {
         f"Question {number}?": [
             RecordedResponse(f"w{worker}", 0, "Answer: 1", "1", 1.0)
@@ -188,9 +188,9 @@ def test_warnings_name_the_worker_that_lacks_the_most_answers_first(make_recordi
     }
     recording = make_recording(given)
     pool = [replay(recording, name) for name in recording.workers]
-    worst, *others = RecordedTasks(recording, "test", pool=pool).warnings
-    assert worst == "5 of 8 questions are left out, since w5 of the pool never answered them"
-    assert len(others) == 4
+    (note,) = RecordedTasks(recording, "test", pool=pool).warnings
+    assert note.startswith("5 of 8 questions are left out")
+    assert note.endswith("(w5: 5, w4: 4, w3: 3, and 2 more)")
 
 
 def unjudged(make_recording: MakeRecording, **options: object) -> Recording:
@@ -213,7 +213,7 @@ def test_questions_with_ungraded_responses_are_left_out_and_counted(
     tasks = RecordedTasks(recording, "test", pool=[ada, bob])
     assert {task.id for task in tasks} == {f"small/q{number}" for number in (0, 1, 2, 3, 5)}
     assert tasks.warnings == (
-        "1 of 6 questions are left out, since they have no gold answer, and a response of bob no verdict",
+        "1 of 6 questions are left out, since they have no gold answer, and a response without a verdict (bob: 1)",
     )
     assert len(RecordedTasks(recording, "test", pool=[ada])) == 6
 
@@ -226,7 +226,7 @@ def test_gold_answer_grades_responses_without_a_recorded_verdict(make_recording:
 
 def test_a_recording_of_which_nothing_can_be_graded_is_refused(make_recording: MakeRecording) -> None:
     recording = make_recording({"One?": [RecordedResponse("ada", 0, "Answer: 1")]})
-    with pytest.raises(ConfigError, match=r"a response of ada no verdict\); take workers"):
+    with pytest.raises(ConfigError, match=r"\(ada: 1\)\); take workers of one recording, and import verdicts"):
         RecordedTasks(recording, "test", pool=[replay(recording, "ada")])
 
 

@@ -5,10 +5,11 @@ The graders ran when the recording was made; they do not run again here.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from random import Random
 
 from podium.errors import NoTasksError
@@ -21,6 +22,8 @@ from podium.workers.replay import ReplayWorker, with_answer
 from podium.workers.vote import vote_key, voted_answer
 
 UNJUDGED = "the recording has no verdict on this answer, and no gold answer to compare it with"
+_NAMED_WORKERS = 3
+"""The most workers that a warning names."""
 
 
 class RecordedTasks(TaskList):
@@ -46,16 +49,17 @@ class RecordedTasks(TaskList):
     ) -> None:
         workers = [worker for worker in pool if isinstance(worker, ReplayWorker)]
         listed = list(recording.questions_of(split))
-        left_out: Counter[str] = Counter()
+        left_out: dict[str, list[Sequence[str]]] = defaultdict(list)
         questions = []
         for question in listed:
-            reasons = _why_left_out(question, recording, workers)
-            left_out.update(reasons)
-            if not reasons:
+            reason, names = _why_left_out(question, recording, workers)
+            if reason:
+                left_out[reason].append(names)
+            else:
                 questions.append(question)
         warnings = [
-            f"{count:,} of {len(listed):,} questions are left out, since {reason}"
-            for reason, count in left_out.most_common()
+            f"{len(by):,} of {len(listed):,} questions are left out, since {reason}{_most(chain.from_iterable(by))}"
+            for reason, by in left_out.items()
         ]
         if not questions:
             why = f" ({'; '.join(warnings)})" if warnings else ""
@@ -124,19 +128,28 @@ class RecordedGrader:
 
 def _why_left_out(
     question: RecordedQuestion, recording: Recording, workers: Sequence[ReplayWorker]
-) -> list[str]:
-    """Why a question cannot be answered or graded, for each worker of which this is so."""
+) -> tuple[str, Sequence[str]]:
+    """Why a question cannot be answered or graded, or nothing, and the workers of which this is so."""
     if recording.find(question.text) is not question:
-        return ["another one has the same text"]
+        return "another one has the same text", ()
     unknown = [worker.profile.name for worker in workers if not worker.knows(question.text)]
     if unknown or question.gold:
-        return [f"{name} of the pool never answered them" for name in unknown]
+        return "a worker of the pool never answered them" if unknown else "", unknown
     verdicts = RecordedGrader(recording, question.text)
-    return [
-        f"they have no gold answer, and a response of {worker.profile.name} no verdict"
+    ungradable = [
+        worker.profile.name
         for worker in workers
         if any(verdicts.grade(with_answer(r), "").failure for r in worker.responses(question.text))
     ]
+    return "they have no gold answer, and a response without a verdict" if ungradable else "", ungradable
+
+
+def _most(names: Iterable[str]) -> str:
+    """The names that occur most, with their numbers, in brackets. Nothing if there are none."""
+    counts = Counter(names).most_common()
+    named = ", ".join(f"{name}: {count:,}" for name, count in counts[:_NAMED_WORKERS])
+    others = f", and {len(counts) - _NAMED_WORKERS} more" if len(counts) > _NAMED_WORKERS else ""
+    return f" ({named}{others})" if counts else ""
 
 
 def _task(recording: Recording, question: RecordedQuestion) -> Task:

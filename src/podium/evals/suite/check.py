@@ -107,12 +107,15 @@ async def _checked(
             for pool, inputs in inputs_by_pool.items()
             if pool is not None and {task.id for task in inputs.tasks(seed)} != asked
         )
+    misfits: set[str | None] = set()
     rows: list[SuiteRow] = []
     training: dict[PoolEntry | None, list[SuiteRow]] = {}
     pays = False
     for entry in _entries(settings, table):
         inputs = inputs_by_pool[entry.pool]
         for planner in _expanded(inputs, entry):
+            if planner.checkpoint is not None and planner.checkpoint in misfits:
+                continue  # The same policy at another level is refused once.
             seeded = [planner.with_seed(seed) for seed in list(answers)[: planner.seeds]]
             different = [each for index, each in enumerate(seeded) if each not in seeded[:index]]
             own_problems = [
@@ -120,6 +123,7 @@ async def _checked(
             ]
             if own_problems:
                 problems += own_problems
+                misfits.add(planner.checkpoint)
                 continue
             controls = _controls(inputs, planner)
             pays |= has_paid_workers(inputs.pool) or pays_for_plans(inputs.led_by(planner), inputs.pool)
