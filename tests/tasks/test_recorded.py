@@ -226,7 +226,9 @@ def test_gold_answer_grades_responses_without_a_recorded_verdict(make_recording:
 
 def test_a_recording_of_which_nothing_can_be_graded_is_refused(make_recording: MakeRecording) -> None:
     recording = make_recording({"One?": [RecordedResponse("ada", 0, "Answer: 1")]})
-    with pytest.raises(ConfigError, match=r"\(ada: 1\)\); take workers of one recording, and import verdicts"):
+    with pytest.raises(
+        ConfigError, match=r"\(ada: 1\)\); take workers of one recording, and import verdicts"
+    ):
         RecordedTasks(recording, "test", pool=[replay(recording, "ada")])
 
 

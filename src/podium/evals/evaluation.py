@@ -77,8 +77,11 @@ class Evaluation:
 
     @cached_property
     def accuracy(self) -> Interval:
-        """Share of correct answers. Answers count as a user would get them, even if workers failed. Raises `UsageError`
-        if the grader failed on all answers."""
+        """Share of correct answers. Answers count as a user would get them, even if workers failed.
+
+        Raises:
+            UsageError: the grader failed on all answers.
+        """
         if not self.right:
             failure = next(rollout.grade.failure for rollout in self.rollouts)
             raise UsageError(f"No answer could be graded: {failure}")

@@ -28,7 +28,11 @@ class JsonFile(FrozenModel):
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read what `save` wrote. Raises `ConfigError` if the file has something else."""
+        """Read what `save` wrote.
+
+        Raises:
+            ConfigError: the file has something else.
+        """
         try:
             return cls.model_validate_json(read_file(path))
         except OSError as error:

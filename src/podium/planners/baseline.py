@@ -91,7 +91,11 @@ class BaselineSpec:
 
 
 def read_worker(worker: str, context: BaselineContext) -> str:
-    """The worker that an argument names. Raises `ConfigError` if the pool has no such worker."""
+    """The worker that an argument names.
+
+    Raises:
+        ConfigError: the pool has no such worker.
+    """
     if not worker:
         names = ", ".join(profile.name for profile in context.pool)
         raise ConfigError(f"The baseline {context.name!r} names no worker; write one after a colon: {names}.")
@@ -161,8 +165,11 @@ def _rendered(decision: Workflow | Acceptance) -> str:
 
 def voting_step(pool: Sequence[Profile], weights: Sequence[float] = ()) -> Step:
     """A step in which the pool's voting tool votes on all earlier answers, also on the answer of the round before. The
-    votes have equal weights, or `weights` in the order of the answers. Raises `ConfigError` if the pool has no such
-    tool."""
+    votes have equal weights, or `weights` in the order of the answers.
+
+    Raises:
+        ConfigError: the pool has no such tool.
+    """
     refuse_without_vote(pool)
     subtask = "Give the most frequent answer."
     if weights:

@@ -63,8 +63,11 @@ def find_baseline(
     name: str, known: Mapping[str, BaselineSpec] | None = None
 ) -> tuple[BaselineSpec, str] | None:
     """The baseline that `name` refers to, and its argument, or None if there is none of this name. It is searched among
-    `known`, by default Podium's own and the installed packages'. Raises `ConfigError` if an installed package has a
-    planner of this name that cannot be used."""
+    `known`, by default Podium's own and the installed packages'.
+
+    Raises:
+        ConfigError: an installed package has a planner of this name that cannot be used.
+    """
     kind, colon, argument = name.partition(":")
     baseline = (own_baseline(kind) or _installed(kind)) if known is None else known.get(kind)
     if baseline is None or (colon and ":" not in baseline.syntax):
@@ -73,8 +76,11 @@ def find_baseline(
 
 
 def known_baselines() -> Mapping[str, BaselineSpec]:
-    """Podium's baselines and those of installed packages, by name. Raises `ConfigError` if an entry point cannot be
-    loaded, is no `BaselineSpec` of its name, or takes a name that is in use."""
+    """Podium's baselines and those of installed packages, by name.
+
+    Raises:
+        ConfigError: an entry point cannot be loaded, is no `BaselineSpec` of its name, or takes a name that is in use.
+    """
     installed = {name: _installed(name) for name in _INSTALLED.names}
     for name in installed:
         if name in _ATTRIBUTES or name == "conductor":
@@ -108,13 +114,16 @@ def open_baseline(
     scored: AnswerMatrix | None = None,
     recorded: bool = False,
 ) -> Planner:
-    """Open the planner that `name` refers to, for the workers of `pool`. Raises `ConfigError` if the syntax, the worker
-    or the file is not known, and names the nearest known one; or if the planner needs what is missing here.
+    """Open the planner that `name` refers to, for the workers of `pool`.
 
     Args:
         seed: seeds random plans.
         scored: answers from which planners learn that need some.
         recorded: whether workers of the pool give recorded answers to the bare question, whatever they are shown.
+
+    Raises:
+        ConfigError: the syntax, the worker or the file is not known, and the message names the nearest known one; or
+            the planner needs what is missing here.
     """
     named = find_baseline(name)
     if named is None:

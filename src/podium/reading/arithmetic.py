@@ -108,8 +108,11 @@ def find_expressions(text: str) -> Iterator[str]:
 
 
 def compute(expression: str) -> Fraction:
-    """The value of an expression of + - * / // % ** << >> and a few functions. Raises `ValueError` if it has none
-    within bounds; the message says why, as a clause."""
+    """The value of an expression of + - * / // % ** << >> and a few functions.
+
+    Raises:
+        ValueError: it has none within bounds; the message says why, as a clause.
+    """
     tree = _parse(expression)
     if tree is None:
         raise ValueError("it cannot be read as arithmetic")

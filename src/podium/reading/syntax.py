@@ -13,8 +13,11 @@ _ONE = threading.RLock()
 
 
 def parse_program(source: str) -> ast.Module:
-    """The statements of a program. Raises `SyntaxError`, `ValueError`, `RecursionError` or `MemoryError` if Python
-    cannot parse it."""
+    """The statements of a program.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError, MemoryError: Python cannot parse it.
+    """
     with _ONE:
         return ast.parse(source)
 

@@ -47,7 +47,9 @@ class Recording:
         """Read the recording at `path`, and its header from the `.json` file of the same name.
 
         If the same unchanged recording is already open, the open one is returned, because its texts take much memory.
-        Raises `ConfigError` if a file is missing or something else, or pyarrow is not installed.
+
+        Raises:
+            ConfigError: a file is missing or something else, or pyarrow is not installed.
         """
         require_pyarrow()
         import pyarrow as pa  # noqa: PLC0415 - an optional extra
@@ -185,7 +187,11 @@ class RecordingLoader:
         self._open: dict[Path, Recording] = {}
 
     def open(self, path: Path) -> Recording:
-        """The recording at `path`. Raises `ConfigError` if it cannot be read."""
+        """The recording at `path`.
+
+        Raises:
+            ConfigError: it cannot be read.
+        """
         full_path = self._folder / path
         if full_path not in self._open:
             self._open[full_path] = Recording.open(full_path)

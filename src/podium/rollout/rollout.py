@@ -193,7 +193,11 @@ class RolloutJob:
     """The rollout, if only its grader failed. Then only its answer is graded again."""
 
     async def run(self) -> Rollout:
-        """Make the rollout. Raises `BudgetError`, see `run_rollout`."""
+        """Make the rollout.
+
+        Raises:
+            BudgetError: see `run_rollout`.
+        """
         rollout = self.ungraded
         if rollout is None:
             return await run_rollout(self.runner, self.task, seed=self.seed, sample=self.sample)

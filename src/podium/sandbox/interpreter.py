@@ -51,7 +51,11 @@ def environment(root: Path, temporary: Path) -> Mapping[str, str]:
 
 def folders() -> list[Path]:
     """The folders that it reads, as named and with links resolved: its installation and its virtual environment, unless
-    they lie below /usr. Raises `ConfigError` if the user's home lies in one of them."""
+    they lie below /usr.
+
+    Raises:
+        ConfigError: the user's home lies in one of them.
+    """
     prefixes = [Path(prefix) for prefix in (sys.base_prefix, sys.prefix)]
     home = Path(os.path.expanduser("~"))
     for prefix in prefixes:
@@ -98,7 +102,11 @@ class InterpreterProcess:
         self, command: Sequence[str], environment: Mapping[str, str], inherited: Collection[int] = ()
     ) -> None:
         """Start it in a session of its own, which the terminal's signals do not reach. It inherits the descriptors
-        `inherited` besides its standard ones. Raises `OSError` if it cannot be started."""
+        `inherited` besides its standard ones.
+
+        Raises:
+            OSError: it cannot be started.
+        """
         self._ours, theirs = socket.socketpair()
         self._errors, error_sink = os.pipe()
         try:
@@ -134,11 +142,19 @@ class InterpreterProcess:
         return self._popen.poll() is None
 
     async def write(self, data: bytes) -> None:
-        """Write all of `data` to it. Raises `OSError` if it has ended."""
+        """Write all of `data` to it.
+
+        Raises:
+            OSError: it has ended.
+        """
         await asyncio.get_running_loop().sock_sendall(self._ours, data)
 
     async def read(self, size: int) -> bytes:
-        """Read exactly `size` bytes from it. Raises `OSError` if it ended before it wrote that many."""
+        """Read exactly `size` bytes from it.
+
+        Raises:
+            OSError: it ended before it wrote that many.
+        """
         parts = bytearray()
         while len(parts) < size:
             part = await asyncio.get_running_loop().sock_recv(self._ours, min(size - len(parts), _READ_BYTES))

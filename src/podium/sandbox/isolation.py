@@ -32,7 +32,11 @@ class Isolation(ABC):
     """Whether a program could escape: read and write this user's files, use the network, kill Podium."""
 
     async def open(self) -> None:  # noqa: B027 - a plain process shares nothing
-        """Prepare what all sandboxes share. Raises `OSError` if this system does not allow it."""
+        """Prepare what all sandboxes share.
+
+        Raises:
+            OSError: this system does not allow it.
+        """
 
     def close(self) -> None:  # noqa: B027
         """Release what `open` prepared."""
@@ -40,7 +44,11 @@ class Isolation(ABC):
     @abstractmethod
     def start(self, closing: ExitStack) -> InterpreterProcess:
         """Start an interpreter that waits for orders on its standard input. `closing` takes what must be released when
-        it has ended. Raises `OSError` if it cannot be started."""
+        it has ended.
+
+        Raises:
+            OSError: it cannot be started.
+        """
 
     @abstractmethod
     def other_processes(self) -> int:
@@ -191,8 +199,10 @@ async def _open_users() -> int:
     """A descriptor of a user namespace for the users that programs run as when root runs Podium, one for each sandbox.
 
     The kernel does not limit the processes of root, and lets root write root's files. A namespace knows these users
-    only after its user map was written from outside. Sandboxes that run in it keep it alive. Raises `OSError` if this
-    system does not allow it.
+    only after its user map was written from outside. Sandboxes that run in it keep it alive.
+
+    Raises:
+        OSError: this system does not allow it.
     """
     holder = InterpreterProcess([sys.executable, "-S", "-I", "-c", _CODE], {})
     try:

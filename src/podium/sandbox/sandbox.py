@@ -51,7 +51,11 @@ class Sandbox:
     """One isolated interpreter. It carries out orders one by one, and ends with the first that it cannot answer."""
 
     def __init__(self, isolation: Isolation) -> None:
-        """Start the interpreter; `start` also waits until it is ready. Raises `OSError` if it cannot be started."""
+        """Start the interpreter; `start` also waits until it is ready.
+
+        Raises:
+            OSError: it cannot be started.
+        """
         self._isolation = isolation
         with ExitStack() as closing:
             self._process = isolation.start(closing)
@@ -62,8 +66,11 @@ class Sandbox:
     @classmethod
     async def start(cls, isolation: Isolation, imports: str = "") -> Self:
         """A sandbox that is ready for orders, and has run the statements `imports`, so that programs find these modules
-        loaded. Raises `GraderError` if it did not start, or an import failed; the message ends with the last line of
-        its output."""
+        loaded.
+
+        Raises:
+            GraderError: it did not start, or an import failed; the message ends with the last line of its output.
+        """
         try:
             sandbox = cls(isolation)
         except OSError as error:
@@ -90,7 +97,11 @@ class Sandbox:
             await asyncio.to_thread(self._closing.close)
 
     async def load(self, imports: str) -> None:
-        """Import what the program is going to need. Raises `GraderError` if an import failed."""
+        """Import what the program is going to need.
+
+        Raises:
+            GraderError: an import failed.
+        """
         if imports == self._loaded:
             return
         ended = await self._order({"do": "imports", "source": imports}, _START_S)
@@ -102,13 +113,15 @@ class Sandbox:
     async def run(
         self, source: str, stdin: str, limits: RunLimits, prelude: str = "", *, report_error: bool = False
     ) -> ProgramExit:
-        """Run a program as a script: how it ended, and its standard output. Raises `GraderError` if the sandbox failed,
-        which says nothing about the program.
+        """Run a program as a script: how it ended, and its standard output.
 
         Args:
             prelude: source that runs before it, in the same module.
             report_error: whether an exception that the program raises is appended to its output, after
                 `inside.program.RAISED`.
+
+        Raises:
+            GraderError: the sandbox failed; this says nothing about the program.
         """
         arguments = {"source": source, "prelude": prelude, "report_error": report_error}
         order = {"do": "run", "with": arguments, "stdin": stdin}

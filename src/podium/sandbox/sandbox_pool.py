@@ -67,8 +67,11 @@ class SandboxPool:
         await self.close()
 
     async def isolation(self) -> Isolation:
-        """The isolation that programs run under; a test program has run under it. Raises `GraderError` if no isolation
-        runs a program here, not even a plain process."""
+        """The isolation that programs run under; a test program has run under it.
+
+        Raises:
+            GraderError: no isolation runs a program here, not even a plain process.
+        """
         async with self._choosing:
             if self._isolation is None:
                 compileall.compile_dir(interpreter.ROOT / interpreter.PACKAGE, quiet=2)
@@ -76,8 +79,12 @@ class SandboxPool:
         return self._isolation
 
     async def checked_isolation(self, *, allow_weak: bool) -> Isolation:
-        """The isolation, if it is strong enough for the caller. Raises `ConfigError` if only a weak one, which stops
-        accidents but no malicious program, works here and it is not allowed; `GraderError` if none runs a program."""
+        """The isolation, if it is strong enough for the caller.
+
+        Raises:
+            ConfigError: there is no strong isolation here, and a weak one is not allowed.
+            GraderError: no isolation runs a program here, not even a plain process.
+        """
         isolation = await self.isolation()
         if isolation.weak:
             self._warn_of_weakness(allow_weak)

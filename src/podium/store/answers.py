@@ -57,7 +57,10 @@ def answers_in(traces: Iterable[Trace]) -> Mapping[str, PastAnswers]:
 
 def past_answers(store: Path, *, newest: int = NEWEST) -> Mapping[str, PastAnswers]:
     """The past answers by the name of the worker that answered. Cached answers are left out, since they are copies.
-    Raises `UsageError` if the file is not a store of traces, or cannot be read."""
+
+    Raises:
+        UsageError: the file is not a store of traces, or cannot be read.
+    """
     with closing(open_reader(store)) as reader:
         try:
             rows = reader.execute(_QUERY, (newest,)).fetchall()

@@ -30,13 +30,15 @@ _READ_AFTER_WRITE_S = 5.0
 
 
 class AsyncTraceStore:
-    """Keeps traces. Raises `UsageError` if the location cannot be opened, or is not a trace store; the message never
-    repeats a password.
+    """Keeps traces.
 
     Args:
         location: a file, which is made if it is missing, or "postgresql://user:password@host:port/database".
         alone: whether no other server keeps its traces in the file. Other servers may always use a database.
         bounds: the limits of the `WriteQueue`.
+
+    Raises:
+        UsageError: the location cannot be opened, or is not a trace store. The message never repeats a password.
     """
 
     def __init__(self, location: str | Path, *, alone: bool = True, **bounds: Any) -> None:
@@ -60,14 +62,22 @@ class AsyncTraceStore:
         return self._queue.write_problem
 
     def add(self, trace: Trace) -> None:
-        """Queue `trace` for writing, without waiting. It replaces a trace with the same id. Raises `StoreError` if the
-        queue is full, since traces could not be written for a long time."""
+        """Queue `trace` for writing, without waiting. It replaces a trace with the same id.
+
+        Raises:
+            StoreError: the queue is full, since traces could not be written for a long time.
+        """
         self._queue.put(to_row(trace))
 
     async def get(self, prefix: str, owner: str | None = None) -> Trace:
         """The trace with the id `prefix`, else the only trace whose id begins with `prefix`. `owner` limits the search
-        to the traces of this owner. Raises `UnknownTraceError` if there is no such trace, or it has another owner;
-        `UsageError` if several traces have such an id; `StoreError` if the database cannot be read."""
+        to the traces of this owner.
+
+        Raises:
+            UnknownTraceError: there is no such trace, or it has another owner.
+            UsageError: several traces have such an id.
+            StoreError: the database cannot be read.
+        """
         if not prefix:
             raise UsageError("An empty trace id was given.")
         trace = await self._read(self._repository.find_by_prefix, prefix, owner)
@@ -88,8 +98,12 @@ class AsyncTraceStore:
     async def page(self, filters: TraceFilters, cursor: str | None = None, limit: int = 50) -> TracePage:
         """At most `limit` traces that pass the filters, from `cursor` on. Traces that are added between two calls do
         not shift the pages. If a filter has no index, one page reads at most `SCANNED` traces, so it may have fewer
-        than `limit` although more traces pass. Raises `UsageError` if the cursor was not written by Podium, or the
-        limit is not from 1 to 200."""
+        than `limit` although more traces pass.
+
+        Raises:
+            UsageError: the cursor was not written by Podium, or the limit is not from 1 to 200.
+            StoreError: see `get`.
+        """
         return await self._read(self._repository.page, filters, cursor, limit)
 
     async def spend(self, query: SpendQuery) -> SpendReport:
@@ -123,8 +137,11 @@ class AsyncTraceStore:
         return trace
 
     async def rows(self, statement: Executable) -> Sequence[Sequence[Any]]:
-        """Run a statement about another table of `schema`, and return its rows. Raises `StoreError` if the database
-        cannot be used."""
+        """Run a statement about another table of `schema`, and return its rows.
+
+        Raises:
+            StoreError: the database cannot be used.
+        """
         return await self._database.rows(statement)
 
     async def wait_until_flushed(self) -> None:
@@ -151,8 +168,11 @@ class AsyncTraceStore:
                 return
 
     async def close(self) -> None:
-        """Write the traces that wait, then close the database. Calling this twice is fine. Raises `StoreError` if
-        traces could not be written; the message names their spill files."""
+        """Write the traces that wait, then close the database. Calling this twice is fine.
+
+        Raises:
+            StoreError: traces could not be written. The message names their spill files.
+        """
         try:
             await asyncio.to_thread(self._queue.close)
         finally:

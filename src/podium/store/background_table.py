@@ -39,8 +39,11 @@ class BackgroundRow:
 
 
 class BackgroundTable:
-    """The responses that are being made, in the database of a trace store. Raises `StoreError` if the database cannot
-    be used."""
+    """The responses that are being made, in the database of a trace store.
+
+    Raises:
+        StoreError: the database cannot be used.
+    """
 
     def __init__(self, store: AsyncTraceStore) -> None:
         self._store = store

@@ -88,8 +88,11 @@ class PostgresAddress:
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """The address in `text`. Raises `UsageError` if it is none; the message does not repeat it, since it may have a
-        password."""
+        """The address in `text`.
+
+        Raises:
+            UsageError: the text is not an address. The message does not repeat it, since it may have a password.
+        """
         scheme, _, rest = text.strip().partition("://")
         if scheme not in ("postgresql", "postgres"):
             raise UsageError(f"{scheme[:40]}:// is not a trace store; give a file, or {_FORM}.")
@@ -158,13 +161,14 @@ class Tables:
 
 class Database:
     """An open file or database with tables, which are made if they are missing. Any thread and event loop may use it.
-    Raises `UsageError` if the location cannot be opened or used, or psycopg is missing; the message never repeats a
-    password.
 
     Args:
         location: an SQLite file, or "postgresql://user:password@host:port/database".
         clock: returns seconds since 1970, for `SqlNow` in a file.
         read_only: whether an existing file is only read, as one that nobody may write.
+
+    Raises:
+        UsageError: the location cannot be opened or used, or psycopg is missing. The message never repeats a password.
     """
 
     def __init__(
@@ -290,7 +294,11 @@ class Database:
         return {table.name: str(table.insert().compile(dialect=self._writers.dialect)) for table in tables}
 
     def read(self, statement: Executable) -> Sequence[Row[*tuple[Any, ...]]]:
-        """The rows of a statement, which commits by itself. Raises `StoreError` if the statement cannot be run."""
+        """The rows of a statement, which commits by itself.
+
+        Raises:
+            StoreError: the statement cannot be run.
+        """
         with self._errors("read"), self._readers.connect() as connection:
             result = connection.execute(statement)
             return result.fetchall() if result.returns_rows else ()
@@ -304,7 +312,11 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """A transaction: all statements of the block take effect, or none. No other transaction on these tables runs
-        meanwhile. Raises `StoreError` if a statement cannot be run."""
+        meanwhile.
+
+        Raises:
+            StoreError: a statement cannot be run.
+        """
         with self._errors("written"), self._writers.connect() as connection, self._exclusive(connection):
             yield connection
 

@@ -136,7 +136,10 @@ class TraceStatements:
     def page(self, cursor: str | None, limit: int) -> Select[Any]:
         """Selects rows for summaries, newest first, and one row more than `limit` if further traces pass. If
         `end_of_scan` returns a statement, some rows may be missing, since the page reads no traces after that end.
-        Raises `UsageError` if the cursor or the limit cannot be used."""
+
+        Raises:
+            UsageError: the cursor or the limit cannot be used.
+        """
         if not 1 <= limit <= MAX_PAGE:
             raise UsageError(f"limit={limit}: one page has from 1 to {MAX_PAGE} traces.")
         if not self._others:
@@ -297,7 +300,11 @@ def write_cursor(started: float, id_: str) -> str:
 
 
 def read_cursor(cursor: str) -> tuple[float, str]:
-    """The trace after which the page begins. Raises `UsageError` if it was not written by `write_cursor`."""
+    """The trace after which the page begins.
+
+    Raises:
+        UsageError: it was not written by `write_cursor`.
+    """
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
         match json.loads(urlsafe_b64decode(padded.encode("ascii"))):

@@ -149,7 +149,11 @@ class TraceRepository:
 
     def find_by_prefix(self, prefix: str, owner: str | None = None) -> Trace | None:
         """The trace with the id `prefix`, else the only trace whose id begins with `prefix`. None if there is none.
-        Raises `UsageError` if several traces have such an id; `UnreadableTraceError` if the trace is damaged."""
+
+        Raises:
+            UsageError: several traces have such an id.
+            UnreadableTraceError: the trace is damaged.
+        """
         wanted = storable(prefix)
         rows = self.database.read(prefix_statement(wanted, owner))
         if not rows:

@@ -30,7 +30,11 @@ _Z = 1.959964
 
 @dataclass(frozen=True, slots=True)
 class SpendQuery:
-    """The days and the grouping of the sums. Raises `UsageError` if the days are in the wrong order, or too many."""
+    """The days and the grouping of the sums.
+
+    Raises:
+        UsageError: the days are in the wrong order, or too many.
+    """
 
     since: date
     """The first day of the report."""

@@ -59,8 +59,11 @@ def open_reader(path: Path) -> sqlite3.Connection:
 
 def read_trace(path: Path, id_: str) -> Trace | None:
     """The trace with exactly this id, from a file that another process may be writing. None if the trace is not there.
-    Raises `UsageError` if the file is missing, cannot be opened, or is not a trace store; `StoreError` if the file
-    cannot be read, or the trace is damaged."""
+
+    Raises:
+        UsageError: the file is missing, cannot be opened, or is not a trace store.
+        StoreError: the file cannot be read, or the trace is damaged.
+    """
     try:
         with closing(open_reader(path)) as reader:
             row = reader.execute(
@@ -76,7 +79,11 @@ def read_trace(path: Path, id_: str) -> Trace | None:
 
 def read_traces(path: Path) -> Iterator[Trace | None]:
     """The traces of a store, oldest first, with one in memory at a time. None for a trace that somebody damaged in the
-    file. The file is not changed. Raises `UsageError` if it is not a store of traces, or cannot be read."""
+    file. The file is not changed.
+
+    Raises:
+        UsageError: it is not a store of traces, or cannot be read.
+    """
     with closing(open_reader(path)) as reader:
         try:
             for (document,) in reader.execute(_OLDEST_FIRST):
@@ -91,8 +98,11 @@ def read_traces(path: Path) -> Iterator[Trace | None]:
 
 class TraceStore:
     """Traces by id, newest first, in the SQLite file `path`. Without `create`, a missing file is a `UsageError`, and a
-    file that may not be written is only read. Raises `UsageError` if the file cannot be opened, or is not a trace
-    store."""
+    file that may not be written is only read.
+
+    Raises:
+        UsageError: the file is missing, cannot be opened, or is not a trace store.
+    """
 
     def __init__(self, path: Path | str, *, create: bool = True) -> None:
         self.path = Path(path).expanduser()
@@ -118,7 +128,10 @@ class TraceStore:
 
     def add(self, trace: Trace) -> None:
         """Queue `trace` for writing. It replaces a trace with the same id, and is durable after `flush` or `close`.
-        Raises `StoreError` if the file cannot be written, and too many traces wait for it."""
+
+        Raises:
+            StoreError: the file cannot be written, and too many traces wait for it.
+        """
         self._queue.put(to_row(trace))
 
     def add_all(self, traces: Iterable[Trace]) -> int:
@@ -136,21 +149,30 @@ class TraceStore:
         return count
 
     def flush(self) -> None:
-        """Return once everything added before is on disk. Raises `StoreError` if traces could not be written; they are
-        written once that is possible again."""
+        """Return once everything added before is on disk.
+
+        Raises:
+            StoreError: traces could not be written. They are written once that is possible again.
+        """
         self._queue.flush()
 
     def close(self) -> None:
-        """Flush, then close the file. Calling this twice is fine. Raises `StoreError` if traces could not be written;
-        the message names their spill files."""
+        """Flush, then close the file. Calling this twice is fine.
+
+        Raises:
+            StoreError: traces could not be written. The message names their spill files.
+        """
         try:
             self._queue.close()
         finally:
             self._repository.database.close()
 
     def get(self, prefix: str) -> Trace:
-        """The trace with the id `prefix`, else the only trace whose id begins with `prefix`. Raises `UsageError` if no
-        trace or several traces have such an id."""
+        """The trace with the id `prefix`, else the only trace whose id begins with `prefix`.
+
+        Raises:
+            UsageError: no trace or several traces have such an id.
+        """
         if not prefix:
             raise UsageError("An empty trace id was given; `podium traces list` shows the ids there are.")
         self.flush()

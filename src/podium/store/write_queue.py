@@ -90,7 +90,11 @@ class WriteQueue:
         return None if error is None else f"{error} Traces that wait for it: {waiting}."
 
     def put(self, row: TraceRow) -> None:
-        """Queue `row`. Raises `StoreError` if too many rows wait."""
+        """Queue `row`.
+
+        Raises:
+            StoreError: too many rows wait.
+        """
         with self._changed:
             if self._close_by is not None:
                 raise RuntimeError(f"the trace store {self._store} is closed")
@@ -120,8 +124,11 @@ class WriteQueue:
         return flushed
 
     def flush(self) -> None:
-        """Wait until all rows that were put before are written. Raises `StoreError` if some rows cannot be written now
-        and keep waiting, or were refused for good since the last flush."""
+        """Wait until all rows that were put before are written.
+
+        Raises:
+            StoreError: some rows cannot be written now and keep waiting, or were refused for good since the last flush.
+        """
         with self._changed:
             if self._close_by is not None:
                 raise RuntimeError(f"the trace store {self._store} is closed")
@@ -135,8 +142,11 @@ class WriteQueue:
             raise refused
 
     def close(self) -> None:
-        """Write the rows that wait, and end the thread. Calling this twice is fine. Raises `StoreError` if rows could
-        not be written; the message names their spill files."""
+        """Write the rows that wait, and end the thread. Calling this twice is fine.
+
+        Raises:
+            StoreError: rows could not be written. The message names their spill files.
+        """
         with self._changed:
             first = self._close_by is None
             self._close_by = self._close_by or time.monotonic() + self._patience_s
@@ -223,8 +233,11 @@ class WriteQueue:
         return self._error if self._is_over and time.monotonic() - self._failed_at < _JUST_NOW_S else None
 
     def _write_accepted(self, rows: Sequence[TraceRow]) -> list[tuple[TraceRow, StoreError]]:
-        """Write rows, and return those that the database refuses for good, each with the reason. Raises `StoreError` if
-        they cannot be written now; some may be written already, and may be written again."""
+        """Write rows, and return those that the database refuses for good, each with the reason.
+
+        Raises:
+            StoreError: they cannot be written now; some may be written already, and may be written again.
+        """
         try:
             self._write(rows)
         except StoreError as error:
@@ -308,7 +321,11 @@ class WriteQueue:
 
     def _write_spilled(self, path: Path) -> list[bytes]:
         """Write the rows of a spill file. Returns the lines that are no traces or that the database refuses for good.
-        Raises `OSError` if the file cannot be read; `StoreError` if the database cannot be used now."""
+
+        Raises:
+            OSError: the file cannot be read.
+            StoreError: the database cannot be used now.
+        """
         rows: list[TraceRow] = []
         refused: list[bytes] = []
         with path.open("rb") as lines:

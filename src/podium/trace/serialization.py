@@ -61,8 +61,11 @@ class DamagedTraceError(ValueError):
 
 
 def read_document(document: str | bytes) -> Trace:
-    """The trace in a document of a store or a line of JSON. Raises `DamagedTraceError` if the document is no trace, or
-    its values do not fit together."""
+    """The trace in a document of a store or a line of JSON.
+
+    Raises:
+        DamagedTraceError: the document is no trace, or its values do not fit together.
+    """
     try:
         trace = Trace.model_validate_json(document)
         flaw = find_flaw(trace)

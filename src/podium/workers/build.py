@@ -92,7 +92,11 @@ class UnreadyWorker(Worker):
         self.reason = str(reason).removeprefix(f"Worker {spec.name!r}: ")
 
     async def answer(self, request: Request) -> NoReturn:
-        """Raises `WorkerError` with the reason."""
+        """
+
+        Raises:
+            WorkerError: with the reason.
+        """
         del request
         raise WorkerError(self.reason, kind="unready")
 

@@ -289,8 +289,11 @@ class CompositionRun:
         return self.team.budget.run_usd or 0.0
 
     def check(self) -> None:
-        """Check the team, the questions and the settings before anything is paid. Raises `UsageError` if a team cannot
-        be composed from them."""
+        """Check the team, the questions and the settings before anything is paid.
+
+        Raises:
+            UsageError: a team cannot be composed from them.
+        """
         budget_usd, judge, file = self.team.budget.run_usd, self.settings.judge, self.file
         if budget_usd is None:
             raise UsageError(

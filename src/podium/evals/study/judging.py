@@ -59,8 +59,12 @@ class PoolJudge:
     )
 
     async def score(self, question: str, answer: str) -> float:
-        """1 if the answer is right, else 0. Raises `GraderError` if the worker failed, or gave no verdict, and
-        `RefusalError` if a spend limit refused the call."""
+        """1 if the answer is right, else 0.
+
+        Raises:
+            GraderError: the worker failed, or gave no verdict.
+            RefusalError: a spend limit refused the call.
+        """
         judged = JudgedResponse(answer, question, rubric=RUBRIC_WITHOUT_REFERENCE)
         async with self._asking[judged]:
             if judged not in self._verdicts:

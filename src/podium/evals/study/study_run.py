@@ -48,7 +48,11 @@ class StudyRun:
     """The folder of the study."""
 
     def estimate(self) -> StudyEstimate:
-        """What the study would cost. Raises `UsageError` if the study cannot be made."""
+        """What the study would cost.
+
+        Raises:
+            UsageError: the study cannot be made.
+        """
         self._check_names()
         return estimate_study(self.team, self.pool, self.questions, self.settings)
 
@@ -152,7 +156,10 @@ class StudyRun:
 
     def _check_names(self) -> None:
         """Refuse a judge that is a tool, more repeats than were recorded, and worker names that planners cannot have.
-        Raises `UsageError` if one of these is given."""
+
+        Raises:
+            UsageError: one of these is given.
+        """
         settings, pool = self.settings, self.pool
         if settings.judge is not None and pool.named(settings.judge).is_tool:
             raise UsageError(f"--judge {settings.judge}: this worker is a tool; name a model of the pool.")

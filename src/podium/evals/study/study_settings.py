@@ -26,7 +26,11 @@ class StudySettings:
     """Seeds the choice of questions and the division into folds."""
 
     def check(self) -> None:
-        """Check the numbers. Raises `UsageError` if a study cannot use one of the numbers."""
+        """Check the numbers.
+
+        Raises:
+            UsageError: a study cannot use one of the numbers.
+        """
         if self.repeats < 1 or self.concurrency < 1:
             raise UsageError(
                 f"--repeats {self.repeats}, --concurrency {self.concurrency}: give at least 1 of each."

@@ -44,7 +44,11 @@ class ComparisonInputs:
 
     @classmethod
     def from_pool(cls, table: TableSettings, pool: Pool, team: TeamSettings) -> ComparisonInputs:
-        """The table over open workers. Raises `ConfigError` if a named worker is missing."""
+        """The table over open workers.
+
+        Raises:
+            ConfigError: a named worker is missing.
+        """
         if table.pool.draw is not None:
             return cls(table, pool, team, PoolSampler(pool, table.pool.draw))
         if table.pool.degradation is not None:
@@ -90,7 +94,11 @@ class ComparisonInputs:
         )
 
     def tasks(self, seed: int) -> TaskSet:
-        """The questions of a seed. Raises `ConfigError` if there are none."""
+        """The questions of a seed.
+
+        Raises:
+            ConfigError: there are none.
+        """
         table = self.table
         drawn_by = seed if table.tasks.seed is None else table.tasks.seed
         name, split, size = table.tasks.name, table.split, table.questions
@@ -150,7 +158,11 @@ class ComparisonInputs:
 
 
 def _degraded(pool: Pool, degradation: WorkerDegradation) -> Pool:
-    """The pool once its worker has turned bad. Raises `ConfigError` if the pool lacks a worker."""
+    """The pool once its worker has turned bad.
+
+    Raises:
+        ConfigError: the pool lacks a worker.
+    """
     worker = pool.named(degradation.worker)
     bad = (
         ReplacedWorker(worker, pool.named(degradation.gives)) if degradation.gives else FailingWorker(worker)

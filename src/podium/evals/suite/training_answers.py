@@ -47,8 +47,11 @@ class TrainingAnswers:
 
     @classmethod
     def of(cls, inputs: ComparisonInputs, job: SuiteJob, shared: SharedByJobs) -> TrainingAnswers | None:
-        """Read the workers' answers. None if no planner learns on this table. Raises `UsageError` if no training
-        question has a verdict on each worker's answer."""
+        """Read the workers' answers. None if no planner learns on this table.
+
+        Raises:
+            UsageError: no training question has a verdict on each worker's answer.
+        """
         if not job.training:
             return None
         left_out = shared.results.without_verdict(job.training.values())
@@ -66,8 +69,11 @@ class TrainingAnswers:
         return cls(inputs, job, asked, answer_matrix(judged), shared)
 
     async def planner(self) -> Planner | None:
-        """The job's planner, if it makes its choices on training questions. Raises `UsageError` if there is nothing to
-        choose from."""
+        """The job's planner, if it makes its choices on training questions.
+
+        Raises:
+            UsageError: there is nothing to choose from.
+        """
         entry = self.job.entry
         if entry.planner in PLANNER_SELECTIONS:
             planner = PLANNER_SELECTIONS[entry.planner].choose(await self._answers())

@@ -105,8 +105,11 @@ class TableMapping(Settings):
 
 
 def read_mapping(path: Path, folder: Path | None = None) -> TableMapping:
-    """Read a mapping; its paths are relative to `folder`, by default the folder of the TOML file. Raises `ConfigError`
-    if the mapping cannot be used."""
+    """Read a mapping; its paths are relative to `folder`, by default the folder of the TOML file.
+
+    Raises:
+        ConfigError: the mapping cannot be used.
+    """
     mapping = load(path, TableMapping)
 
     def located(file: Path) -> dict[str, Path]:
@@ -123,8 +126,11 @@ def read_mapping(path: Path, folder: Path | None = None) -> TableMapping:
 def import_table(
     mapping: TableMapping, writer: RecordingWriter, report: Callable[[str], None]
 ) -> ImportReport:
-    """Read the tables that `mapping` names. Raises `UsageError` if a file or a column does not exist, or a value cannot
-    be used."""
+    """Read the tables that `mapping` names.
+
+    Raises:
+        UsageError: a file or a column does not exist, or a value cannot be used.
+    """
     import_report = ImportReport(source=mapping.source, licence=mapping.licence)
     report(str(mapping.questions.file.name))
     one_wording = _add_questions(mapping.questions, writer, import_report)
@@ -192,8 +198,12 @@ def _add_responses(
 
 
 def rows(file: Path, columns: set[str]) -> Iterator[dict[str, Any]]:
-    """The rows of a table with these columns; None where a row lacks a column that another has. Raises `UsageError` if
-    the file is missing, is not what its name says, has no rows, lacks a column, or has a line that cannot be read."""
+    """The rows of a table with these columns; None where a row lacks a column that another has.
+
+    Raises:
+        UsageError: the file is missing, is not what its name says, has no rows, lacks a column, or has a line that
+            cannot be read.
+    """
     return (row.values for row in _rows(file, columns))
 
 

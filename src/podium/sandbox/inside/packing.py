@@ -60,7 +60,11 @@ class _Packing:
 
 def pack(value: Any, refer: Refer | None = None) -> Any:
     """A value as JSON can hold it. Objects that are not plain are given to `refer` and sent as an `ObjectReference`.
-    Raises `ValueError` if the value is too deep or too large; `TypeError` if it is not plain, and `refer` is None."""
+
+    Raises:
+        ValueError: it is too deep or too large.
+        TypeError: it is not plain, and `refer` is None.
+    """
     return _Packing(refer).pack(value)
 
 

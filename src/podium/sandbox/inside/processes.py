@@ -97,7 +97,11 @@ def _use_pipes(inward: int, outward: int, standard: bool) -> None:
 
 
 def _enter_own_folder() -> None:
-    """Enter a new folder, and remove what an earlier program left. Raises `OSError` if it cannot be removed."""
+    """Enter a new folder, and remove what an earlier program left.
+
+    Raises:
+        OSError: it cannot be removed.
+    """
     temporary = os.environ["TMPDIR"]
     # The parent is process 1 only in a namespace, where shared memory too is that of the programs alone.
     folders = (temporary, _SHARED_MEMORY) if os.getppid() == 1 else (temporary,)

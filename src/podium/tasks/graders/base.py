@@ -32,7 +32,11 @@ class GraderSettings(Settings):
 
     @abstractmethod
     async def __call__(self, response: str, gold: str) -> Grade:
-        """Grade a response. Raises `GraderError` if the grader failed, which says nothing about the response."""
+        """Grade a response.
+
+        Raises:
+            GraderError: the grader failed, which says nothing about the response.
+        """
 
 
 class PureGrader(GraderSettings):

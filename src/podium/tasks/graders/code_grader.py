@@ -109,8 +109,12 @@ class Submission:
     """Limits of all asserts together, or of all unit tests together."""
 
     async def passes(self, tests: CodeTests, pool: SandboxPool, *, allow_weak: bool) -> bool:
-        """Whether the program passes all tests. Raises `GraderError` if a sandbox did not start, or the tests cannot
-        run here; `ConfigError` if there is no strong sandbox here, and a weak one is not allowed."""
+        """Whether the program passes all tests.
+
+        Raises:
+            GraderError: a sandbox did not start, or the tests cannot run here.
+            ConfigError: there is no strong sandbox here, and a weak one is not allowed.
+        """
         if isinstance(tests, SourceTests):
             imports = [import_statements(tests.setup), ""]
             async with pool.acquire(imports, allow_weak=allow_weak) as (program_sandbox, test_sandbox):
@@ -173,7 +177,11 @@ class Submission:
 
 
 def _passed(verdict: dict[str, Any], calls: int) -> bool:
-    """Whether the asserts passed, as their process reports. Raises `GraderError` if the tests are at fault."""
+    """Whether the asserts passed, as their process reports.
+
+    Raises:
+        GraderError: the tests themselves are at fault.
+    """
     if verdict["error"] == "UnsendableValueError":
         raise GraderError(f"The tests cannot run in another process than the program: {verdict['text']}.")
     if not calls and verdict["error"] in ("ImportError", "ModuleNotFoundError"):

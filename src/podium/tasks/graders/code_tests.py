@@ -104,7 +104,11 @@ _GOLD: TypeAdapter[CodeTests] = TypeAdapter(Annotated[CodeTests, Field(discrimin
 
 
 def parse_tests(text: str) -> CodeTests:
-    """Parse the gold answer. Raises `ValueError` if it has no known form; the message is half a sentence."""
+    """Parse the gold answer.
+
+    Raises:
+        ValueError: it has no known form; the message is half a sentence.
+    """
     try:
         return _GOLD.validate_json(text)
     except ValidationError as error:

@@ -117,7 +117,11 @@ def _value_text(response: str) -> str:
 
 
 def _read(text: str) -> Any:
-    """Parse a text as JSON, within the limits. Raises `ValueError` if it is no JSON, or exceeds a limit."""
+    """Parse a text as JSON, within the limits.
+
+    Raises:
+        ValueError: it is no JSON, or exceeds a limit.
+    """
     if len(text) > MAX_CHARACTERS:
         raise ValueError(f"it has {len(text)} characters, and at most {MAX_CHARACTERS} are read")
     try:
@@ -179,8 +183,12 @@ def _is_number(value: Any) -> bool:
 
 
 def check_schema(schema: Mapping[str, Any]) -> None:
-    """Refuse a schema that is invalid, or whose time cannot be bounded. Raises `ValueError`, which says why in half a
-    sentence; `ConfigError` if the package jsonschema is not installed."""
+    """Refuse a schema that is invalid, or whose time cannot be bounded.
+
+    Raises:
+        ValueError: why, in half a sentence.
+        ConfigError: the package jsonschema is not installed.
+    """
     validator = _validator(schema)
     from jsonschema.exceptions import SchemaError  # noqa: PLC0415
 
@@ -197,8 +205,12 @@ def check_schema(schema: Mapping[str, Any]) -> None:
 
 
 def fits_schema(schema: Mapping[str, Any], value: Any) -> bool:
-    """Whether a value fits a schema. Raises `GraderError` if a reference leads nowhere, or a pattern takes too long;
-    `ConfigError` if the package jsonschema is not installed."""
+    """Whether a value fits a schema.
+
+    Raises:
+        GraderError: a reference leads nowhere, or a pattern takes too long.
+        ConfigError: the package jsonschema is not installed.
+    """
     validator = _validator(schema)
     from referencing.exceptions import Unresolvable  # noqa: PLC0415 - comes with jsonschema
 

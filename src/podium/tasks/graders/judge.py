@@ -86,8 +86,13 @@ class Judge(GraderSettings):
         return judge
 
     async def __call__(self, response: str, gold: str) -> Grade:
-        """Grade a response. Raises `GraderError` if the worker failed, or gave no verdict; `RefusalError` if a budget
-        refuses a call; `ConfigError` if the worker cannot be built."""
+        """Grade a response.
+
+        Raises:
+            GraderError: the worker failed, or gave no verdict.
+            RefusalError: a budget refuses a call.
+            ConfigError: the worker cannot be built; for example, its key is missing.
+        """
         answer = extract(response, self.answer)
         if answer is None:
             return Grade(0.0)
@@ -119,8 +124,12 @@ async def ask_judge(
     worker: Worker, messages: Sequence[Message], context: CallContext, *, dispatcher: Dispatcher
 ) -> str:
     """The text of a judge's reply, which is charged to the context's ledger and kept by its dispatcher's cache. The
-    judge's channel is that of `dispatcher`. Raises `GraderError` if the worker failed; `RefusalError` if a budget
-    refuses the call."""
+    judge's channel is that of `dispatcher`.
+
+    Raises:
+        GraderError: the worker failed.
+        RefusalError: a budget refuses the call.
+    """
     request = Request(tuple(messages), seed=f"judge/{len(messages)}")
     own = replace(context, dispatcher=dispatcher.with_cache(context.dispatcher.cache))
     call = WorkerCall(own, worker, request, AttemptLog(), counts_as_call=True, waits_for_cooldown=True)

@@ -204,9 +204,12 @@ class MathVerifier:
 
     async def compare(self, question: dict[str, Any], seconds: float) -> bool | None:
         """Whether an answer equals the gold answer, as `math_process.equal` says with the arguments `question`, in so
-        many seconds of processor time. None if the limits of time or memory were exceeded. Raises `ConfigError` if
-        Math-Verify is not installed; `GraderError` if no process could be started, or one ended by something else than
-        its limits."""
+        many seconds of processor time. None if the limits of time or memory were exceeded.
+
+        Raises:
+            ConfigError: Math-Verify is not installed.
+            GraderError: no process could be started, or one ended by something else than its limits.
+        """
         pool = await self._pools.get()
         line = json.dumps(question | {"seconds": seconds}).encode()
         try:

@@ -231,8 +231,12 @@ class Regex(GraderSettings):
 
 
 def matches(pattern: str, text: str, *, whole: bool = True) -> bool:
-    """Whether a pattern matches a text: all of it, or a part of it unless `whole`. Raises `GraderError` if the pattern
-    is invalid, or takes too long; `ConfigError` if the package regex is not installed."""
+    """Whether a pattern matches a text: all of it, or a part of it unless `whole`.
+
+    Raises:
+        GraderError: the pattern is invalid, or takes too long.
+        ConfigError: the package regex is not installed.
+    """
     compiled = _compiled(pattern)
     match = compiled.fullmatch if whole else compiled.search
     try:

@@ -63,11 +63,14 @@ class JudgedResponse:
 
     async def verdict(self, ask: Ask, judge: str, *, unsure_beats_wrong: bool = False) -> Verdict:
         """The verdict of a model. It is asked with the texts in both orders, if a reference is known, and is UNSURE if
-        its verdicts differ. Raises `GraderError` if neither of two replies ended with a verdict.
+        its verdicts differ.
 
         Args:
             judge: the name of the model, for the error.
             unsure_beats_wrong: whether UNSURE is better than WRONG. If not, only a RIGHT is asked for in both orders.
+
+        Raises:
+            GraderError: neither of two replies ended with a verdict.
         """
         first = await self._verdict(ask, judge, response_first=False)
         if not self.reference or not (first == "RIGHT" or unsure_beats_wrong):

@@ -167,7 +167,11 @@ def _sample_of(
 
 
 def _task(sample: Sample, grader: GraderSettings, name: str, others: Mapping[str, RowTask]) -> RowTask:
-    """The task of a sample. Raises `ValueError` if it cannot be used, in half a sentence."""
+    """The task of a sample.
+
+    Raises:
+        ValueError: it cannot be used, in half a sentence.
+    """
     if not sample.text.strip():
         raise ValueError("the question is empty")
     task = RowTask(
