@@ -94,7 +94,11 @@ class ChildProcess:
         return self._popen.poll() is None
 
     def write_line(self, line: bytes) -> None:
-        """Send a line. Raises a `ChildEndedError` if the process has ended."""
+        """Send a line.
+
+        Raises:
+            ChildEndedError: it has ended.
+        """
         assert self._popen.stdin is not None
         try:
             self._popen.stdin.write(line + b"\n")

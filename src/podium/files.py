@@ -41,7 +41,11 @@ def named_file(path: Path) -> Iterator[Path]:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write an `atomic_file`. Raises a `StoreError` if the disk is full or not writable."""
+    """Write an `atomic_file`.
+
+    Raises:
+        StoreError: the disk is full or not writable.
+    """
     try:
         with atomic_file(path) as part:
             part.write_bytes(content)
@@ -70,8 +74,11 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def lock_folder(path: Path) -> Iterator[None]:
-    """Hold a folder for this process alone until the block or the process ends. Raises a `UsageError` if another
-    process holds it."""
+    """Hold a folder for this process alone until the block or the process ends.
+
+    Raises:
+        UsageError: another process holds it.
+    """
     folder = os.open(path, os.O_RDONLY)
     try:
         try:

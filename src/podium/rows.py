@@ -262,8 +262,12 @@ def template_columns(template: str) -> tuple[str, ...]:
 
 
 def fill_template(template: str, values: Mapping[str, Any]) -> str:
-    """The template, filled in with the cells of a row. Raises a `KeyError` for a column that the row lacks, and a
-    `ValueError` for a cell that is empty or holds bytes that are not UTF-8."""
+    """The template, filled in with the cells of a row.
+
+    Raises:
+        KeyError: the row lacks a column.
+        ValueError: a cell is empty, or holds bytes that are not UTF-8.
+    """
     if template_columns(template) == (template,):
         return show_cell(values, template)
     return "".join(

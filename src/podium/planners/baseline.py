@@ -127,8 +127,11 @@ def read_layers(argument: str, context: BaselineContext, layers: int) -> Layers:
 
 
 def read_worker_count(argument: str, context: BaselineContext, remark: str) -> tuple[str, int]:
-    """The worker and the number of "WORKER:COUNT". `remark` ends the sentence that refuses another syntax. Raises
-    `ConfigError` if a part is missing, the second one is no number, or the pool lacks the worker."""
+    """The worker and the number of "WORKER:COUNT". `remark` ends the sentence that refuses another syntax.
+
+    Raises:
+        ConfigError: a part is missing, the second one is no number, or the pool lacks the worker.
+    """
     worker, _, count = argument.rpartition(":")
     if not worker or not count.isdecimal() or len(count) > _MAX_DIGITS:
         raise ConfigError(f"The baseline {context.name!r} is not of the form {context.syntax}{remark}")

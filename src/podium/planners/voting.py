@@ -155,8 +155,11 @@ _LEAST = 0.01
 
 
 def vote_weight(scored: AnswerMatrix, worker: str, *, wrong_answers: int = WRONG_ANSWERS) -> float:
-    """The weight of a worker's vote, at least 0.01. For its accuracy, one right and one wrong answer are added. Raises
-    `ConfigError` if there are no answers of the worker."""
+    """The weight of a worker's vote, at least 0.01. For its accuracy, one right and one wrong answer are added.
+
+    Raises:
+        ConfigError: there are no answers of the worker.
+    """
     if worker not in scored.workers:
         raise ConfigError(
             f"There are no scored answers of {worker!r}, from which its vote would get a weight; there are answers of "

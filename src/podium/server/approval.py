@@ -58,7 +58,11 @@ class WaitingPlans:
             del self._here[id_]
 
     async def find(self, id_: str, caller: Caller) -> Trace:
-        """The plan with this id. Raises an `APIError`: 404, the plan does not wait, or waits for another caller."""
+        """The plan with this id.
+
+        Raises:
+            APIError: 404, the plan does not wait, or waits for another caller.
+        """
         planned = self._here.get(id_) or await self._store.find(id_, caller.visible_owner)
         if (
             planned is None
@@ -124,8 +128,11 @@ class ApprovedPlan:
 
     @classmethod
     def of(cls, planned: Trace, request: ChatRequest) -> ApprovedPlan:
-        """The plan as the request approves it. Raises an `APIError`: 400, the request is about another question, or the
-        edited plan cannot be run."""
+        """The plan as the request approves it.
+
+        Raises:
+            APIError: 400, the request is about another question, or the edited plan cannot be run.
+        """
         if not _is_same_question(planned.question, request.question):
             raise invalid(
                 f"The plan {planned.id} is for another question: send the messages that it was made for.",
@@ -151,7 +158,11 @@ class ApprovedPlan:
         return tuple(profile.name for profile in self.planned.pool)
 
     def workflow_for(self, pool: Pool) -> Workflow:
-        """The workflow with the numbers of `pool`. Raises an `APIError`: 400, the pool lacks a step's worker."""
+        """The workflow with the numbers of `pool`.
+
+        Raises:
+            APIError: 400, the pool lacks a step's worker.
+        """
         steps = []
         for position, step in enumerate(self.workflow.steps):
             name = self.names[step.worker]

@@ -158,7 +158,10 @@ class BackgroundQuestions:
 
     async def _answer(self, running: _BackgroundQuestion) -> Trace:
         """The trace of a question, even if it failed, was cancelled, or took longer than the server's time limit.
-        Raises a `asyncio.CancelledError`: the question was deleted."""
+
+        Raises:
+            asyncio.CancelledError: the question was deleted.
+        """
         ended: list[Trace] = []
 
         def observe(event: Event) -> None:

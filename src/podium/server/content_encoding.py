@@ -59,8 +59,11 @@ _ACCEPTED = ("gzip", "deflate", "zstd")
 
 
 class BodyDecoder:
-    """Decodes one body, by the values of its Content-Encoding headers in their order. Raises an `APIError`: 415, the
-    encoding is unknown, or there are several in a row."""
+    """Decodes one body, by the values of its Content-Encoding headers in their order.
+
+    Raises:
+        APIError: 415, the encoding is unknown, or there are several in a row.
+    """
 
     def __init__(self, headers: Iterable[bytes]) -> None:
         encodings = ",".join(value.decode("latin-1") for value in headers).lower().split(",")
@@ -74,8 +77,11 @@ class BodyDecoder:
         self._stream: _Zlib | zstd.ZstdDecompressor | None = None
 
     def decode(self, piece: bytes) -> Iterator[bytes]:
-        """The decoded bytes of the next piece, in pieces that fit into memory. Raises an `APIError`: 400, the body is
-        not what its encoding says."""
+        """The decoded bytes of the next piece, in pieces that fit into memory.
+
+        Raises:
+            APIError: 400, the body is not what its encoding says.
+        """
         if self._name is None or not piece:
             yield piece
             return
@@ -94,7 +100,11 @@ class BodyDecoder:
             has_more = bool(self._stream.unused_data) or not (self._stream.eof or self._stream.needs_input)
 
     def end(self) -> None:
-        """Check that the body is complete. Raises an `APIError`: 400, the body breaks off."""
+        """Check that the body is complete.
+
+        Raises:
+            APIError: 400, the body breaks off.
+        """
         if self._stream is not None and not self._stream.eof:
             raise self._wrong("breaks off before its end")
 

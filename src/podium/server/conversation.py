@@ -142,7 +142,10 @@ async def stay_with_worker(request: ChatRequest, service: Service, caller: Calle
     """If a worker called the caller's tools in this conversation, send the request to that worker, without a plan.
 
     If that worker is unknown or not allowed, tool results go to a worker that the planner requires, else to the
-    planner's fallback, else to the first eligible worker. Raises an `APIError`: 400, no eligible worker supports tools.
+    planner's fallback, else to the first eligible worker.
+
+    Raises:
+        APIError: 400, no eligible worker supports tools.
     """
     if not any(message.tool_calls for message in request.question.history):
         return request
@@ -220,12 +223,20 @@ async def _with_states(request: ChatRequest, service: Service, caller: Caller) -
 
 
 def check_has_tools(tools: Sequence[str], field: str) -> None:
-    """Check that a request whose `field` is about tools has any. Raises an `APIError`: 400."""
+    """Check that a request whose `field` is about tools has any.
+
+    Raises:
+        APIError: 400, it has none.
+    """
     if not tools:
         raise invalid(f"{field} is about tools, and the request has none.", field)
 
 
 def check_tool_name(tools: Sequence[str], name: str, field: str) -> None:
-    """Check that the tool that must be called is one of the request's functions. Raises an `APIError`: 400."""
+    """Check that the tool that must be called is one of the request's functions.
+
+    Raises:
+        APIError: 400, the request has no function of this name.
+    """
     if name not in tools:
         raise invalid(f"tool_choice names {name!r}; the request's tools are {', '.join(tools)}.", field)

@@ -78,7 +78,11 @@ class PlannerCatalogue:
 
     async def get(self, name: str | None, param: str | None = None) -> OpenedPlanner:
         """Open a planner, or return it if it is open. Default: the configured planner. A planner that learns first
-        learns the latest outcomes. Raises an `APIError`: 404, there is no such planner."""
+        learns the latest outcomes.
+
+        Raises:
+            APIError: 404, there is no such planner.
+        """
         name = self.configured if name is None else name
         opened = self._opened.get(name)
         if opened is None:

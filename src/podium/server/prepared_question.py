@@ -83,7 +83,11 @@ class PreparedQuestion:
         headers: Mapping[str, str] = MappingProxyType({}),
     ) -> Response:
         """Answer, and return the reply that `writer` writes, with these further headers. A client that disconnects
-        cancels the question. Raises an `APIError`: there is no answer, and no stream was begun."""
+        cancels the question.
+
+        Raises:
+            APIError: there is no answer, and no stream was begun.
+        """
         headers = {**self.headers, **headers}
         if streams:
             return EventStream(
@@ -257,8 +261,11 @@ class PreparedQuestion:
         return writer.end(answer, number=number)
 
     def _to_answers(self, traces: Mapping[int, Trace]) -> tuple[dict[int, ServedAnswer], list[ServedAnswer]]:
-        """The answers by number, and what is known about failed answers, which do not stop the others. Raises an
-        `APIError`: all answers failed."""
+        """The answers by number, and what is known about failed answers, which do not stop the others.
+
+        Raises:
+            APIError: all answers failed.
+        """
         if all(trace.answer is None for trace in traces.values()):
             raise no_answer_error(traces[0])
         answers: dict[int, ServedAnswer] = {}
@@ -289,8 +296,14 @@ class PreparedQuestion:
 
     async def answer_with_plan(self) -> ServedAnswer:
         """The answer of a dry run: its plan, which waits for approval. A plan that waits already is not written again,
-        but is checked with the request's changes. Raises an `APIError`: there is no plan. If it is cancelled, the trace
-        is stored as cancelled, with what planning cost."""
+        but is checked with the request's changes.
+
+        Raises:
+            APIError: there is no plan.
+            UsageError: the question cannot be planned as requested.
+            StoreError: a spend limit cannot be written.
+            asyncio.CancelledError: the caller disconnected. The trace is stored as cancelled, with what planning cost.
+        """
         service, request, pool, approved = self.service, self.request, self.runner.pool, self.approved
         if approved is not None:
             trace, workflow, to_run = approved.planned, approved.workflow, approved.workflow_for(pool)

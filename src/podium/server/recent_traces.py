@@ -39,8 +39,11 @@ class RecentTraces:
         self._reading = asyncio.Lock()
 
     async def read(self) -> Sequence[Trace]:
-        """The traces. Those that were read a few seconds ago are used again. Raises a `StoreError`: the store cannot be
-        read."""
+        """The traces. Those that were read a few seconds ago are used again.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
         async with self._reading:
             if time.monotonic() - self._read_at > _FRESH_S:
                 self._traces = await self._store.newest(_TRACES)

@@ -42,8 +42,10 @@ ListOf = Annotated[tuple[T, ...], Field(max_length=2048, fail_fast=True)]
 async def find_caller(request: Request) -> Caller:
     """The caller of a request, which then counts against the rate limit of its key.
 
-    The key is in the Authorization header, or in `x-api-key`, where Anthropic's clients send it. Raises an `APIError`:
-    401 for an unknown key, 429 for too many requests.
+    The key is in the Authorization header, or in `x-api-key`, where Anthropic's clients send it.
+
+    Raises:
+        APIError: 401 for an unknown key, 429 for too many requests.
     """
     keys: Keys = request.app.state.service.keys
     key = request.headers.get("x-api-key")
@@ -109,7 +111,11 @@ Metadata = Annotated[
 
 
 async def read_body(model: type[B], request: Request) -> B:
-    """Read and check the body of a request. Raises an `APIError`: 400, which names the fault and its field."""
+    """Read and check the body of a request.
+
+    Raises:
+        APIError: 400, which names the fault and its field.
+    """
     raw: bytes = (await request.receive())["body"]  # `BodyLimits` gives it in one piece.
     if len(raw) <= _INLINE_BYTES:
         return _parse(model, raw)

@@ -88,8 +88,11 @@ class Service:
         await self.planners.close()
 
     async def find_plan(self, request: ChatRequest, caller: Caller) -> ApprovedPlan | None:
-        """The waiting plan that `request` approves. None if the request names none. Raises an `APIError`: the plan does
-        not wait for this caller, or the request does not fit the plan."""
+        """The waiting plan that `request` approves. None if the request names none.
+
+        Raises:
+            APIError: the plan does not wait for this caller, or the request does not fit the plan.
+        """
         plan_id = request.options.plan_id
         if plan_id is None:
             if request.options.workflow is not None:
@@ -107,7 +110,11 @@ class Service:
         self, request: ChatRequest, caller: Caller, approved: ApprovedPlan | None = None
     ) -> Runner:
         """The runner for `request`, with its approved plan or a planner, the workers that it may use, and the budget.
-        Raises an `APIError` or a `UsageError`: the question cannot be answered as requested."""
+
+        Raises:
+            APIError: the caller may not do this.
+            UsageError: the question cannot be answered as requested.
+        """
         runner, options = self.team.runner, request.options
         budget, max_steps = self._budget(options), self._most_steps(options)
         spend_limit = self.keys.spend_limit(caller)
@@ -154,8 +161,11 @@ class Service:
         )
 
     def _budget(self, options: PodiumOptions) -> Budget:
-        """The limits that the options ask for, each at most the server's own. Raises an `APIError`: there are more
-        rounds than the server allows."""
+        """The limits that the options ask for, each at most the server's own.
+
+        Raises:
+            APIError: there are more rounds than the server allows.
+        """
         limits, own = options.budget or NO_LIMITS, self.settings.budget.rounds
         given = [rounds for rounds in (options.max_rounds, limits.rounds) if rounds is not None]
         rounds, most = min(given, default=own), max(_MOST_ROUNDS, own)
@@ -165,8 +175,11 @@ class Service:
         return Budget(**_lower(_limits(limits), self._limits), rounds=rounds)
 
     def _most_steps(self, options: PodiumOptions) -> int:
-        """The most steps of a plan. If the options do not say, the server's setting. Raises an `APIError`: there are
-        more steps than the server allows."""
+        """The most steps of a plan. If the options do not say, the server's setting.
+
+        Raises:
+            APIError: there are more steps than the server allows.
+        """
         own = self._max_steps
         steps = own if options.max_steps is None else options.max_steps
         if steps > (most := max(_MOST_STEPS, own)):

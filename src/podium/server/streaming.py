@@ -125,7 +125,10 @@ def client_disconnected() -> APIError:
 
 async def until_disconnect(receive: Receive, work: Awaitable[T]) -> T:
     """The result of `work`, which is cancelled when the client disconnects. The request body must have been read.
-    Raises an `APIError`: 499, the work was cancelled."""
+
+    Raises:
+        APIError: 499, the work was cancelled.
+    """
     task = asyncio.current_task()
     assert task is not None
     disconnected = False
@@ -152,7 +155,11 @@ class StreamedText(ContinuedText):
     """The text of one answer that a client has received."""
 
     def finish(self, answer: str, trace_id: str) -> str:
-        """The rest of the final answer. Raises an `APIError`: the answer does not begin with the text that was sent."""
+        """The rest of the final answer.
+
+        Raises:
+            APIError: the answer does not begin with the text that was sent.
+        """
         rest = self.continue_with(answer)
         if rest is not None:
             return rest

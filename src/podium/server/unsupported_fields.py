@@ -123,8 +123,11 @@ def handle_unsupported(
 def ignore_names(
     messages: tuple[Message, ...], unsupported: UnsupportedFields, *, strict: bool
 ) -> UnsupportedFields:
-    """Add the participants' names to the ignored fields, since a team does not send `name` to its workers. Raises an
-    `APIError`: 400, a message has a name, and the server is strict."""
+    """Add the participants' names to the ignored fields, since a team does not send `name` to its workers.
+
+    Raises:
+        APIError: 400, a message has a name, and the server is strict.
+    """
     named = next((number for number, message in enumerate(messages) if message.name is not None), None)
     if named is None:
         return unsupported

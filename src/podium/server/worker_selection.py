@@ -30,8 +30,11 @@ def resolve_model(
     model: str, planner: str | None, pool: Pool, caller: Caller
 ) -> tuple[str | None, str | None]:
     """The planner's name and the worker to call directly. The name is None for the configured planner. The worker is
-    None if a planner decides. Raises an `APIError`: 404 for an unknown model, 400 if `model` and the planner of the
-    object `podium` disagree."""
+    None if a planner decides.
+
+    Raises:
+        APIError: 404 for an unknown model, 400 if `model` and `podium.planner` disagree.
+    """
     if model == _PREFIX:
         return planner, None
     family, slash, name = model.partition("/")
@@ -52,8 +55,11 @@ def resolve_model(
 
 
 def eligible_workers(pool: Pool, caller: Caller, request: ChatRequest, planners: PlannerCatalogue) -> Pool:
-    """The workers that a planner may choose from. Raises an `APIError`: 400 or 404 for an unknown name, 403 for a
-    worker that the key may not use, 400 if no worker is left."""
+    """The workers that a planner may choose from.
+
+    Raises:
+        APIError: 400 or 404 for an unknown name, 403 for a worker that the key may not use, 400 if no worker is left.
+    """
     allowed = caller.allowed(pool.names)
     _check_lists(pool, allowed, request)
     named = None if request.planner is None else planners.named_worker(request.planner)
@@ -87,8 +93,12 @@ def eligible_workers(pool: Pool, caller: Caller, request: ChatRequest, planners:
 
 
 def worker_and_fallbacks(pool: Pool, caller: Caller, request: ChatRequest) -> Pool:
-    """The worker that the request calls directly, followed by its fallbacks. Raises an `APIError`: 404 for an unknown
-    worker, 403 for a worker that the key may not use, 400 for a worker that lacks an ability."""
+    """The worker that the request calls directly, followed by its fallbacks.
+
+    Raises:
+        APIError: 404 for an unknown worker, 403 for a worker that the key may not use, 400 for a worker that lacks an
+            ability.
+    """
     name = request.worker or ""
     if name not in pool.names:
         raise unknown_model(name, pool, caller)

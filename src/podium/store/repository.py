@@ -52,9 +52,12 @@ _SUMMED = Cost._fields[1:]
 
 
 class TraceRepository:
-    """The traces in a file or a database, which is made if it is missing; `read_only` as for `Database`. Raises
-    `UsageError` if the location cannot be opened, or is not a trace store. Each method raises `StoreError` if the
-    database cannot be used."""
+    """The traces in a file or a database, which is made if it is missing; `read_only` as for `Database`.
+
+    Raises:
+        UsageError: the file or database cannot be opened, or is not a trace store.
+        StoreError: raised by each method if the database cannot be used.
+    """
 
     def __init__(self, location: str | Path, *, read_only: bool = False) -> None:
         self.database = Database(location, STORE, read_only=read_only)

@@ -135,8 +135,11 @@ class TraceStore:
         self._queue.put(to_row(trace))
 
     def add_all(self, traces: Iterable[Trace]) -> int:
-        """Write all of `traces`, or none if iterating over them raises. They are durable. Returns their number. Raises
-        `StoreError` if the file cannot be written."""
+        """Write all of `traces`, or none if iterating over them raises. They are durable. Returns their number.
+
+        Raises:
+            StoreError: the file cannot be written.
+        """
         self.flush()
         count = 0
         # The traces are collected in a temporary file, so that a slow source never locks the store.
@@ -185,8 +188,12 @@ class TraceStore:
         return trace
 
     def set_outcome(self, prefix: str, outcome: Outcome | None) -> Trace:
-        """Give the trace that `get` finds this outcome, and return the trace. None removes the outcome. Raises
-        `StoreError` if the file cannot be written."""
+        """Give the trace that `get` finds this outcome, and return the trace. None removes the outcome.
+
+        Raises:
+            UsageError: see `get`.
+            StoreError: the file cannot be written.
+        """
         trace = self.get(prefix).model_copy(update={"outcome": outcome})
         if not self._repository.set_outcome(trace):
             raise UsageError(f"The trace {trace.id} was deleted meanwhile.")

@@ -44,8 +44,11 @@ def write_jsonl(traces: Iterable[Trace], stream: TextIO) -> int:
 
 
 def read_jsonl(lines: Iterable[str | bytes], source: str) -> Iterator[Trace]:
-    """The traces of `lines`. Blank lines, and a mark at the beginning that the file is UTF-8, are skipped. Raises
-    `UsageError` if a line is not a trace; the message names `source`, the line (from 1) and the field."""
+    """The traces of `lines`. Blank lines, and a mark at the beginning that the file is UTF-8, are skipped.
+
+    Raises:
+        UsageError: a line is not a trace. The message names `source`, the line (from 1) and the field.
+    """
     for number, line in enumerate(lines, 1):
         document = line.removeprefix(BOM_UTF8) if number == 1 and isinstance(line, bytes) else line
         if not document.strip():

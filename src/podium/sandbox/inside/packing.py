@@ -85,8 +85,11 @@ def _parts(container: Any) -> Iterable[Any]:
 
 
 def unpack(packed: Any, resolve: Callable[[int], Any] = ObjectReference, depth: int = 0) -> Any:
-    """The value again, of exact built-in types. `resolve` gives the object that a reference stands for. Raises
-    `ValueError` if it is not the output of `pack`."""
+    """The value again, of exact built-in types. `resolve` gives the object that a reference stands for.
+
+    Raises:
+        ValueError: it is not the output of `pack`.
+    """
     if packed is None or isinstance(packed, bool | int | float | str):
         return packed
     if depth > MAX_DEPTH:

@@ -293,8 +293,11 @@ def _endpoint_fields(thinking: dict[str, Any] | None, extra: dict[str, Any]) -> 
 
 
 def to_options(body: MessagesBody, extra: dict[str, Any]) -> AnswerOptions:
-    """The settings and tools of the answer, with `extra` keys for the endpoint of the one worker. Raises an `APIError`:
-    400, the choice refers to a tool that the request does not have."""
+    """The settings and tools of the answer, with `extra` keys for the endpoint of the one worker.
+
+    Raises:
+        APIError: 400, the choice refers to a tool that the request does not have.
+    """
     functions = [tool for tool in body.tools or () if isinstance(tool, ClientTool)]
     choice = body.tool_choice or ToolChoiceOption(type="auto")
     output = (body.output_config and body.output_config.format) or body.output_format

@@ -211,7 +211,11 @@ async def _prepend(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[by
 
 
 async def _send(write: Write, content: bytes) -> None:
-    """Send an event. Raises an `APIError`: the client does not read, and is dropped."""
+    """Send an event.
+
+    Raises:
+        APIError: the client does not read, and is dropped.
+    """
     try:
         async with asyncio.timeout(_WRITE_TIMEOUT_S):
             await write(content)
@@ -287,8 +291,11 @@ class OutcomeBody(Body):
     note: Annotated[str, StringConstraints(strip_whitespace=True, max_length=4000)] = ""
 
     def outcome(self, caller: Caller) -> Outcome | None:
-        """The outcome that the trace keeps. None if the body has neither a verdict nor a note. Raises an `APIError`:
-        400, the body has no field at all."""
+        """The outcome that the trace keeps. None if the body has neither a verdict nor a note.
+
+        Raises:
+            APIError: 400, the body has no field at all.
+        """
         if not self.model_fields_set:
             raise invalid(
                 "Give `right`: true, false, or null to take the verdict back; or a `note`.", "right"

@@ -65,8 +65,11 @@ class KeyAllowance:
 
     @classmethod
     def read(cls, text: str) -> KeyAllowance:
-        """Parse "5/day", "20/month", or "100", which is never renewed. Raises a `UsageError`: the text has another
-        form."""
+        """Parse "5/day", "20/month", or "100", which is never renewed.
+
+        Raises:
+            UsageError: the text has another form.
+        """
         match = re.fullmatch(r"([0-9]{1,10}(?:\.[0-9]{1,9})?)(?:/(day|month))?", text.strip())
         if match is not None:
             nano = round(float(match[1]) * NANO_PER_USD)

@@ -107,8 +107,11 @@ class KeyBudget(SpendLimit):
         return super().may_fit_later(usd)
 
     async def wait_until_settled(self) -> None:
-        """Wait until a call was settled, or the register has answered for the waiting calls. Raises a `StoreError`: the
-        register cannot be used."""
+        """Wait until a call was settled, or the register has answered for the waiting calls.
+
+        Raises:
+            StoreError: the register cannot be used.
+        """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         # Nothing has run since the refused reservation, so `_refused_amount` is its sum.
         self._needed[future] = self._refused_amount

@@ -66,8 +66,11 @@ class Keys:
     async def caller(self, authorization: str | None) -> Caller:
         """The caller of a request, by its Authorization header.
 
-        Once a server has seen a key it always requires one, even after the last is removed. Raises an `APIError`: 401,
-        with the same message whatever is wrong with the key.
+        Once a server has seen a key it always requires one, even after the last is removed.
+
+        Raises:
+            APIError: 401, with the same message whatever is wrong with the key.
+            StoreError: the keys cannot be read.
         """
         await self._read()
         if not self._needed:
@@ -87,8 +90,12 @@ class Keys:
         return stored.caller
 
     async def admit(self, caller: Caller) -> None:
-        """Count one request of the caller against its rate limit. Raises an `APIError`: 429, with the seconds to wait
-        in Retry-After."""
+        """Count one request of the caller against its rate limit.
+
+        Raises:
+            APIError: 429, with the seconds to wait in Retry-After.
+            StoreError: the request cannot be counted.
+        """
         if caller.id is None:
             return
         if caller.rpm is not None:
@@ -111,8 +118,10 @@ class Keys:
     def spend_limit(self, caller: Caller) -> KeyBudget | None:
         """The budget that a question of this caller is charged to. None if the caller has no limit.
 
-        A question is charged to the day or month in which it begins. Raises an `APIError`: 402, nothing is left.
-        OpenAI's clients do not retry on its code.
+        A question is charged to the day or month in which it begins.
+
+        Raises:
+            APIError: 402, nothing is left. OpenAI's clients do not retry on its code.
         """
         key_budget = self._key_budget(caller)
         if key_budget is not None and key_budget.spent_message is not None:
@@ -201,8 +210,11 @@ def is_loopback(host: str) -> bool:
 
 
 async def require_keys(host: str, keys: Keys | None) -> None:
-    """Require a key if `host` is not loopback. Call this before the server listens on the host. Raises a `UsageError`:
-    a key is needed and none exists."""
+    """Require a key if `host` is not loopback. Call this before the server listens on the host.
+
+    Raises:
+        UsageError: a key is needed and none exists.
+    """
     if is_loopback(host):
         return
     if keys is None or not await keys.require():

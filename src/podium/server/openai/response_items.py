@@ -168,8 +168,11 @@ Item = Annotated[
 
 
 async def find_trace(response_id: str, service: Service, caller: Caller, param: str) -> Trace:
-    """The trace of a response. Raises an `APIError`: 404 for a response that is unknown or of another key, 400 for a
-    response that is still being made."""
+    """The trace of a response.
+
+    Raises:
+        APIError: 404 for a response that is unknown or of another key, 400 for a response that is still being made.
+    """
     match = _ID.fullmatch(response_id)
     if match is None:
         raise unknown_response(response_id, param)
@@ -212,7 +215,11 @@ def to_messages(question: Question, answer: ServedAnswer) -> tuple[Message, ...]
 async def to_conversation(
     input_items: str | tuple[Item, ...], service: Service, caller: Caller
 ) -> tuple[Message, ...]:
-    """The input of a request as messages. Raises an `APIError`: 404, a reference names an item that is not stored."""
+    """The input of a request as messages.
+
+    Raises:
+        APIError: 404, a reference names an item that is not stored.
+    """
     if isinstance(input_items, str):
         return (Message(role="user", content=input_items),)
     known = {item.id for item in input_items if not isinstance(item, ReferenceItem)}

@@ -182,8 +182,11 @@ async def _previous_messages(body: ResponseBody, service: Service, caller: Calle
 
 
 def _to_chat(body: ResponseBody, unsupported: UnsupportedFields) -> UnsupportedFields:
-    """Convert the fields for one worker's endpoint to the fields of a chat completion. Raises an `APIError`: 400 for a
-    field that only chat completions have, since it would replace a field that Podium sets."""
+    """Convert the fields for one worker's endpoint to the fields of a chat completion.
+
+    Raises:
+        APIError: 400 for a field that only chat completions have, since it would replace a field that Podium sets.
+    """
     passed, extra = unsupported.extra, {}
     for name in sorted(passed.keys() & (ChatBody.model_fields.keys() - ResponseBody.model_fields.keys())):
         raise invalid(

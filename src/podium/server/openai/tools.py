@@ -108,7 +108,10 @@ def check_tool_choice(
     """Check a request's choice of tools, and return `tool_choice` and `parallel_tool_calls` as in a chat completion.
 
     In a request without `tools`, the names of its functions, a strict server refuses these settings even if they change
-    nothing. Raises an `APIError`: 400, the choice refers to a tool that the request does not have.
+    nothing.
+
+    Raises:
+        APIError: 400, the choice refers to a tool that the request does not have.
     """
     field = "parallel_tool_calls" if choice is None and parallel is not None else choice and "tool_choice"
     if field and (strict or choice not in (None, "none", "auto")):
