@@ -88,7 +88,7 @@ check: setup-dev
 # loads torch is in one of them.
 SERVER   := $(wildcard tests/server/test_*.py)
 TRAINING := tests/conductor tests/train tests/security/test_checkpoint_code.py tests/test_configs.py
-LIBRARY  := tests/docs tests/real_models tests/library tests/calls tests/team tests/inspect_provider testing/tests
+LIBRARY  := tests/docs tests/real_models tests/library tests/calls tests/team tests/inspect_provider
 EVALS    := tests/evals tests/workers tests/security tests/recordings tests/rollout tests/scoring tests/planners
 RUN      := $(BIN)/pytest --durations 12 --durations-min 4
 
@@ -99,7 +99,7 @@ test-cli: setup-dev
 	$(RUN) tests/cli
 
 test-server: setup-dev
-	$(RUN) $(SERVER) tests/faults
+	$(RUN) $(SERVER) tests/faults testing/tests
 
 test-routes: setup-dev
 	$(RUN) $(addprefix --ignore ,$(SERVER)) tests/server

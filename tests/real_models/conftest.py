@@ -6,7 +6,6 @@ models, for the tests that `runs/real-models.sh` runs.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -14,12 +13,11 @@ from pathlib import Path
 from socket import socket
 
 import pytest
+from model_files import MODELS
 
 sys.path.append(str(Path(__file__).parents[2] / "runs"))
 
 from published_models import served
-
-MODELS = Path(os.environ.get("PODIUM_MODELS") or Path(sys.prefix) / "models")
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from model_files import MODELS
 
 from podium.errors import ConfigError, WorkerError
 from podium.types import Message
@@ -27,7 +28,7 @@ from podium.workers.spec import GgufSpec
 
 pytestmark = pytest.mark.timeout(600)
 
-SMOL = Path(os.environ.get("PODIUM_MODELS") or Path(sys.prefix) / "models") / "smol.gguf"
+SMOL = MODELS / "smol.gguf"
 SETTINGS = {"threads": 1, "temperature": 0.0}
 ASKED = Request((Message(role="user", content="Name one colour of the rainbow."),), seed="0")
 

@@ -54,11 +54,15 @@ async def dry_run(settings: TrainSettings, run: Path | None, *, calls: DispatchO
         if not checks.problems and checks.pool is not None and checks.tasks:
             sample = DryRunSample.of(checks.pool, checks.tasks)
             if not json:
-                price = f"This costs about {ranged(dollars, sample.cost_usd)}, and what graders cost:"
-                say(
-                    "\nNothing stops this run. Now each worker gets one question, and a grader grades the answer."
+                price = (
+                    f"about {ranged(dollars, sample.cost_usd)}, and what graders cost"
+                    if sample.paid
+                    else "nothing"
                 )
-                say(price if sample.paid else "This costs nothing:")
+                say(
+                    "\nNothing stops this run. Now each worker gets one question, and a grader grades the answer. "
+                    f"This costs {price}:"
+                )
             with open_limited_dispatcher(calls, checks.pool) as dispatcher:
                 trials = await sample.run(dispatcher)
             if not json:

@@ -316,7 +316,7 @@ def save_policy(
     prompt: PromptSettings,
     folder: Path,
     *,
-    scope: TrainingScope | None = None,
+    scope: TrainingScope = TrainingScope(),
     dtype: StoredDtype = "bfloat16",
 ) -> None:
     """Write a policy and its tokenizer as a checkpoint folder, in the place of one that is there. With bfloat16 the
