@@ -38,7 +38,8 @@ class TorchModel:
     """Prefixes are not shared, since the KV cache of a model may have any form."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
-        """
+        """Load the checkpoint's weights.
+
         Raises:
             CheckpointError: transformers cannot load the folder, or config.json describes a larger model than
                 the weights.

@@ -76,9 +76,8 @@ class BackgroundQuestions:
             _, tasks = await asyncio.wait(tasks, timeout=_CLEAN_UP_S)
         if self._beating is not None:
             tasks.add(self._beating)
-        for (
-            task
-        ) in tasks:  # Their traces wait for the store, which is closed last by the code that opened it.
+        # Their traces wait for the store, which is closed last by the code that opened it.
+        for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self.logs.close()

@@ -92,10 +92,10 @@ class UnreadyWorker(Worker):
         self.reason = str(reason).removeprefix(f"Worker {spec.name!r}: ")
 
     async def answer(self, request: Request) -> NoReturn:
-        """
+        """Fail, with the reason for which the worker could not be built.
 
         Raises:
-            WorkerError: with the reason.
+            WorkerError: always.
         """
         del request
         raise WorkerError(self.reason, kind="unready")

@@ -25,7 +25,13 @@ def unknown() -> set[str]:
 
 
 @pytest.fixture
-def judged(tmp_path: Path, unknown: set[str]) -> Iterator[dict[str, Any]]:
+def judgments() -> list[str]:
+    """All answers that the judge has read."""
+    return []
+
+
+@pytest.fixture
+def judged(tmp_path: Path, unknown: set[str], judgments: list[str]) -> Iterator[dict[str, Any]]:
     """Settings of four training and two test questions, two workers, and a judge. The apple is right on the question 0,
     and the bread on all others."""
 
@@ -33,7 +39,8 @@ def judged(tmp_path: Path, unknown: set[str]) -> Iterator[dict[str, Any]]:
         text = json.dumps(messages)
         fruit = "apple" if "the apple" in text else "bread"
         number = next(number for number in range(9) if f"Question {number}?" in text)
-        if f"{fruit} {number}" in unknown:
+        judgments.append(f"{fruit} {number}")
+        if judgments[-1] in unknown:
             return "I cannot say."
         return "RIGHT" if (fruit == "apple") == (number == 0) else "WRONG"
 
@@ -92,3 +99,18 @@ def test_the_best_of_plans_is_sampled_again_until_its_verdict_is_known(
     assert best.grading_usd > first.grading_usd > 4 * plain.grading_usd
     again = compared(tmp_path, **judged, planner=planners).rows[1]
     assert again == best
+
+
+def test_only_the_lacking_repeat_of_the_best_of_plans_is_sampled_again(
+    tmp_path: Path, judged: dict[str, Any], judgments: list[str]
+) -> None:
+    policy = {"conductor": {"checkpoint": str(write_policy(tmp_path / "policy", *ALONE[:2]))}}
+    planner = [{**policy, "best_of": 4}]
+    (first,) = compared(tmp_path, **judged, repeats=3, planner=planner).rows
+    (file,) = (tmp_path / "results").glob("*.jsonl")
+    complete = file.read_text().splitlines()
+    made = len(judgments)
+    file.write_text("".join(f"{line}\n" for line in complete[1:]))
+    (again,) = compared(tmp_path, **judged, repeats=3, planner=planner).rows
+    assert (again.accuracy, again.cost_usd) == (first.accuracy, first.cost_usd)
+    assert len(judgments) - made <= 2 * 4  # The judge reads an answer at most twice.

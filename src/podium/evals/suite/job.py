@@ -188,8 +188,19 @@ class _JobRun:
             ]
             if not lacking:
                 continue
+            complete = {
+                (task.id, repeat * plans + sample): answer
+                for repeat, answer in enumerate(before)
+                if answer is not None and repeat not in lacking
+                for sample in range(plans)
+            }
             samples = EvaluationJob(
-                self._runner(planner), [task], self._pool_of, repeats * plans, str(self.job.seed)
+                self._runner(planner),
+                [task],
+                self._pool_of,
+                repeats * plans,
+                str(self.job.seed),
+                kept=complete,
             )
             sampled = await self._evaluate(samples)
             for repeat in lacking:

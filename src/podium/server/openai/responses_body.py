@@ -187,7 +187,7 @@ def _to_chat(body: ResponseBody, unsupported: UnsupportedFields) -> UnsupportedF
     Raises:
         APIError: 400 for a field that only chat completions have, since it would replace a field that Podium sets.
     """
-    passed, extra = unsupported.extra, {}
+    passed = unsupported.extra
     for name in sorted(passed.keys() & (ChatBody.model_fields.keys() - ResponseBody.model_fields.keys())):
         raise invalid(
             f"Unknown field {name!r}; {suggestion(name, list(ResponseBody.model_fields))}",

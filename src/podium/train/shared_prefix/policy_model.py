@@ -119,8 +119,12 @@ class PolicyModel(nn.Module):
 
     def frozen(self) -> PolicyModel:
         """A copy for inference: its weights are cast to `dtype` once and have no gradients."""
-        copy = PolicyModel(self.shape).to(self.device)
-        copy.load_state_dict(self.state_dict())
+        with torch.device("meta"):  # No memory, and no random weights, which the next line would replace.
+            copy = PolicyModel(self.shape)
+        weights = {name: weight.detach().clone() for name, weight in self.state_dict().items()}
+        if self.shape.tied:
+            weights["head.weight"] = weights["embedding.weight"]
+        copy.load_state_dict(weights, assign=True)
         copy.dtype = self.dtype
         for module in copy.modules():
             if isinstance(module, nn.Linear):
