@@ -24,7 +24,7 @@ from podium.team.settings import (
     TeamWorkerSpec,
 )
 from podium.types import Limits, Price
-from podium.workers.build import BUILT_IN, INSTALLED_KINDS, UnreadyWorker
+from podium.workers.build import BUILT_IN, INSTALLED_KINDS, UnavailableWorker
 from podium.workers.pool import Pool
 from podium.workers.spec import LocalSpec, WorkerSpec, with_workers
 
@@ -49,7 +49,7 @@ SPECS: list[type[WorkerSpec]] = [
 @pytest.mark.parametrize("block", SHOWN)
 def test_every_pool_file_that_is_shown_can_be_used(block: str) -> None:
     spec = build(tomllib.loads(block), with_workers(TeamSettings, SPECS))
-    assert Pool([UnreadyWorker(worker, ConfigError("Only shown.")) for worker in spec.worker])
+    assert Pool([UnavailableWorker(worker, ConfigError("Only shown.")) for worker in spec.worker])
 
 
 def test_documents_show_at_least_twelve_pool_files() -> None:

@@ -18,7 +18,7 @@ from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.server.keys import Caller
 from podium.server.keys.caller import KeyAllowance
 from podium.server.keys.key_budget import KeyBudget
-from podium.server.keys.register import Register, StoredKey
+from podium.server.keys.register import KeyRegister, StoredKey
 from podium.types import Budget, Spent
 from podium.workers.spend_limit import NANO_PER_USD, SpendLimit
 
@@ -38,7 +38,7 @@ async def _spend(limit: SpendLimit, billed: int) -> None:
 
 
 async def _spend_all(kind: str, path: Path, bill: Path) -> None:
-    register = Register(path) if kind == "register" else None
+    register = KeyRegister(path) if kind == "register" else None
     limit = SharedSpendLimit(path, "run", LIMIT_USD) if register is None else KeyBudget(register, CALLER, "")
     billed = os.open(bill, os.O_WRONLY | os.O_APPEND)
     async with asyncio.TaskGroup() as group:
@@ -66,14 +66,14 @@ async def counted(kind: str, path: Path) -> tuple[float, float]:
         figures = limit.spent_usd, limit.reserved_usd
         limit.close()
         return figures
-    register = Register(path)
+    register = KeyRegister(path)
     spending = await register.spending("web", "")
     await register.close()
     return spending.spent / NANO_PER_USD, spending.reserved / NANO_PER_USD
 
 
 async def add_key(path: Path) -> None:
-    register = Register(path)
+    register = KeyRegister(path)
     assert await register.add(StoredKey(CALLER, b"digest", datetime.now(UTC)))
     await register.close()
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from podium.server.keys import Caller, Keys, open_register
 from podium.server.keys.caller import KeyAllowance
-from podium.server.keys.register import Register, Secret, StoredKey
+from podium.server.keys.register import KeyRegister, Secret, StoredKey
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class KeyStorage:
     store: str
     """As --store names it."""
 
-    def open(self, **options: Any) -> Register:
+    def open(self, **options: Any) -> KeyRegister:
         """As one more replica."""
         return open_register(self.store, **options)
 

@@ -18,7 +18,7 @@ from podium.team.team_worker import TeamWorker
 from podium.trace import Plan
 from podium.types import Budget, Limits, Message, Price, Profile, Question, Spent, ToolCall, Usage
 from podium.workers import Pool, Reply, Request, ScriptedWorker, Worker, load_pool
-from podium.workers.build import UnreadyWorker
+from podium.workers.build import UnavailableWorker
 from podium.workflow import Access, Step, Workflow
 from podium_testing import FaultServer
 from tiny_policy import BRIEF, write_policy
@@ -455,7 +455,7 @@ def test_loading_a_pool_with_a_team_worker_without_a_team_is_refused(place: Path
 def test_a_team_that_is_not_ready_lets_its_pool_be_looked_at(place: Path) -> None:
     (place / "inner.toml").unlink()
     (worker,) = open_pool(str(place / "outer.toml"), ready=False)
-    assert isinstance(worker, UnreadyWorker)
+    assert isinstance(worker, UnavailableWorker)
 
 
 async def test_cost_of_a_cancelled_team_call_is_booked(place: Path) -> None:

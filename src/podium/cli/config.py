@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from podium.cli.options import JSONArray
 from podium.cli.printable import print_columns, say
-from podium.cli.team_file import FoundTeam, flat
+from podium.cli.team_file import FoundTeam, flat_tables
 from podium.cli.team_options import Overrides, PlannerOptions
 from podium.cli.terminal import print_json
 from podium.team.settings import TeamSettings
@@ -32,7 +32,7 @@ def show(*keys: Overrides, team: PlannerOptions = PlannerOptions(), json: JSONAr
     overrides = (*team.overrides(), *keys)
     team_file = FoundTeam.find() if team.team is None and not team.no_team else None
     if team_file is not None:
-        say(team_file.standing(), stderr=True)
+        say(team_file.trust_status(), stderr=True)
     file = TeamFile(team.team, overrides) if team_file is None else team_file.without_trust_check(overrides)
     settings = list(settings_of(file))
     if json:
@@ -51,7 +51,7 @@ def settings_of(file: TeamFile) -> Iterator[ResolvedSetting]:
     team = file.read()
     workers = ", ".join(worker.name for worker in team.worker)
     yield _setting(team, file, ("worker",), workers or None)
-    for where, value in flat(team.model_dump(mode="json", exclude={"worker"})):
+    for where, value in flat_tables(team.model_dump(mode="json", exclude={"worker"})):
         yield _setting(team, file, where, value)
 
 

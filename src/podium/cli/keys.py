@@ -15,7 +15,7 @@ from podium.cli.terminal import print_json
 from podium.errors import UsageError
 from podium.server.keys.caller import Caller, KeyAllowance
 from podium.server.keys.keys import open_register
-from podium.server.keys.register import KeySpending, Register, Secret, StoredKey
+from podium.server.keys.register import KeyRegister, KeySpending, Secret, StoredKey
 from podium.workers.spend_limit import NANO_PER_USD
 
 T = TypeVar("T")
@@ -97,7 +97,7 @@ def remove(name: str, /, *, store: StoreLocation = None) -> int:
     return 0
 
 
-def _call(store: str | None, work: Callable[[Register], Awaitable[T]], *, create: bool = False) -> T:
+def _call(store: str | None, work: Callable[[KeyRegister], Awaitable[T]], *, create: bool = False) -> T:
     """What the work gives with the keys of a store, by default those of the store that is found."""
 
     async def call() -> T:

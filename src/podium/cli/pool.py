@@ -35,7 +35,7 @@ from podium.team.team_file import open_pool
 from podium.team.team_worker import TeamWorker
 from podium.trace import Trace
 from podium.workers.base import Worker, has_paid_workers
-from podium.workers.build import UnreadyWorker
+from podium.workers.build import UnavailableWorker
 from podium.workers.pool import Pool
 from podium.workers.spend_limit import SpendLimit
 
@@ -63,7 +63,7 @@ def list_workers(
         [
             worker.profile.model_dump(mode="json")
             | {
-                "unready": worker.reason if isinstance(worker, UnreadyWorker) else None,
+                "unready": worker.reason if isinstance(worker, UnavailableWorker) else None,
                 "cooldown": cooldowns[worker.profile.name],
                 "past": (past or {}).get(worker.profile.name),
             }
@@ -172,7 +172,7 @@ def _print_workers(
     console = open_console()
     console.print(table)
     for worker in pool:
-        if isinstance(worker, UnreadyWorker):
+        if isinstance(worker, UnavailableWorker):
             _note(console, worker.profile.name, f"not ready: {worker.reason}", "yellow")
         if cooldown := cooldowns[worker.profile.name]:
             _note(console, worker.profile.name, _describe_cooldown(cooldown), "yellow")

@@ -90,7 +90,7 @@ class FoundTeam:
     @cached_property
     def settings_by_key(self) -> dict[str, Any]:
         """What the file sets, by dotted key; of workers their names."""
-        found = {".".join(where): value for where, value in flat(self.source.tables)}
+        found = {".".join(where): value for where, value in flat_tables(self.source.tables)}
         if isinstance(workers := found.get("worker"), list):
             named = [str(worker.get("name", "")) for worker in workers if isinstance(worker, Mapping)]
             found["worker"] = ", ".join(named)
@@ -120,11 +120,11 @@ class FoundTeam:
                 limits["budget.day_usd"] = smaller_day_limit(limits["budget.day_usd"])
             return TeamFile(None, (*to_overrides(limits), *overrides))
         raise UsageError(
-            f"{self.standing()} It {_join_at_most((f'sets {keys}', *self.files.acts), 4)}. "
+            f"{self.trust_status()} It {_join_at_most((f'sets {keys}', *self.files.acts), 4)}. "
             f"`podium trust ./{FILE}` shows all of it and asks; --no-team works without it."
         )
 
-    def standing(self) -> str:
+    def trust_status(self) -> str:
         """Whether the user trusts this file, in one sentence."""
         if self.trusted_before is None:
             return f"./{FILE} lies in this folder and is not trusted."
@@ -134,11 +134,13 @@ class FoundTeam:
         return f"./{FILE} was trusted on {since}."
 
 
-def flat(tables: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+def flat_tables(
+    tables: Mapping[str, Any], above: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Any]]:
     """The values of a table and of the tables in it; of deeper tables, the whole."""
     for key, value in tables.items():
         if isinstance(value, Mapping) and not above:
-            yield from flat(value, (key,))
+            yield from flat_tables(value, (key,))
         else:
             yield (*above, key), value
 

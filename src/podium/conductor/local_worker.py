@@ -67,7 +67,7 @@ class LocalWorker(Worker):
         sampling = Sampling(
             temperature=self._spec.temperature if options.temperature is None else options.temperature,
             max_tokens=min(self.limits.max_tokens, options.max_tokens or self.limits.max_tokens),
-            seed=f"{request.seed}/{request.earlier_duplicates}",
+            seed=f"{request.seed}/{request.repeat}",
             stop=options.stop,
         )
         loop, splitter = asyncio.get_running_loop(), ThoughtSplitter(hold=self._begins_inside_thought)

@@ -210,11 +210,11 @@ class WorkerPolicy:
             queue_key=calls.queue_key,
             started=calls.started,
         )
-        # `earlier_duplicates` makes the response cache keep a plan for each seed, even if the worker gets no seed.
+        # The response cache keeps a plan for each seed, even if the worker gets no seed.
         request = Request(
             messages,
             seed=sampling.seed,
-            earlier_duplicates=seed_number(sampling.seed),
+            repeat=seed_number(sampling.seed),
             options=options,
             thoughts_alone=True,
         )

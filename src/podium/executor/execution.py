@@ -189,7 +189,7 @@ class Execution:
             seed=f"{context.seed}/{self._round_context.count}/{position}",
             question_seed=context.seed,
             earlier_calls=calls,
-            earlier_duplicates=duplicates,
+            repeat=duplicates,
             sample=context.sample,
             fence_mark=context.fence_mark,
             missing=tuple(missing),

@@ -47,7 +47,7 @@ class ReplyWriter(ABC):
         return b"" if started else self._first()
 
     def heartbeat(self) -> bytes:
-        """Send a sign of life."""
+        """What a stream sends to show that it is alive."""
         return self.start() or COMMENT
 
     def for_event(self, event: Event, number: int = 0) -> bytes:

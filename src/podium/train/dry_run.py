@@ -21,7 +21,7 @@ from podium.train.settings import TrainSettings
 from podium.train.shape import ModelShape
 from podium.train.worker_estimate import WorkerEstimate
 from podium.workers.base import has_paid_workers
-from podium.workers.build import UnreadyWorker
+from podium.workers.build import UnavailableWorker
 from podium.workers.pool import Pool
 
 PROMPT_TOKENS = 2000
@@ -99,7 +99,7 @@ class DryRunSample:
         return Range.sum(
             estimate_answer(self.pool, worker, task.question).cost_usd
             for worker, task in self.pairs
-            if not isinstance(self.pool[worker], UnreadyWorker)
+            if not isinstance(self.pool[worker], UnavailableWorker)
         )
 
     async def run(self, dispatcher: Dispatcher) -> tuple[WorkerTrial, ...]:

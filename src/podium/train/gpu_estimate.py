@@ -130,7 +130,7 @@ class TrainingSize:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class MemoryEstimate:
     """The bytes on one GPU, part by part."""
 
     weights: float
@@ -160,7 +160,7 @@ class Memory:
         )
 
 
-def estimate_memory(training: TrainingSize, *, gpu: GPU, ranks: int = 1) -> Memory:
+def estimate_memory(training: TrainingSize, *, gpu: GPU, ranks: int = 1) -> MemoryEstimate:
     """The bytes on one of `ranks` GPUs. FSDP and ZeRO-3 divide weights, gradients and moments among the GPUs."""
     shape = training.shape
     stored, compute = training.weight_bytes, training.compute_bytes
@@ -174,7 +174,7 @@ def estimate_memory(training: TrainingSize, *, gpu: GPU, ranks: int = 1) -> Memo
     else:
         sequence = training.prompt_tokens + training.completion_tokens
         generation = training.batch / ranks * sequence * shape.kv_values * compute
-    return Memory(
+    return MemoryEstimate(
         weights=(shape.parameters * stored + adapter * 4) / ranks,
         gradients=training.trained * trained_bytes / ranks,
         moments=MOMENTS * training.trained * trained_bytes / ranks,
@@ -234,8 +234,8 @@ class GPUEstimate:
     ranks: int
     parameters: int
     trained: int
-    memory: Memory
-    shared_by_8: Memory
+    memory: MemoryEstimate
+    shared_by_8: MemoryEstimate
     """The memory on each of eight such GPUs, if FSDP or ZeRO-3 distributes the model."""
     generation_s: float
     """Seconds in which the completions of one iteration are generated."""

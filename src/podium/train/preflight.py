@@ -31,7 +31,7 @@ from podium.train.trained_policy import find_start, open_codec, open_tokenizer
 from podium.train.training_folder import check_training_folder
 from podium.train.worker_estimate import WorkerEstimate, estimate_workers
 from podium.types import estimate_tokens
-from podium.workers.build import UnreadyWorker
+from podium.workers.build import UnavailableWorker
 from podium.workers.pool import Pool
 from podium.workers.redaction import read_key
 
@@ -61,7 +61,7 @@ class Preflight:
 
     problems: list[PodiumError] = field(default_factory=list)
     pool: Pool | None = None
-    """The workers. A worker that cannot be called is an `UnreadyWorker`, and `problems` says why."""
+    """The workers. A worker that cannot be called is an `UnavailableWorker`, and `problems` says why."""
     start: Checkpoint | None = None
     tokenizer: Any = None
     codec: PromptCodec | None = None
@@ -196,7 +196,7 @@ async def _check_questions(
     checks.problems += [
         ConfigError(f"{settings.pool}: worker {worker.profile.name!r} cannot be called: {worker.reason}")
         for worker in pool
-        if isinstance(worker, UnreadyWorker)
+        if isinstance(worker, UnavailableWorker)
     ]
     checks.tasks = checks.attempt(lambda: _open_tasks(settings, pool, on_warning)) or {}
     checks.task_count = len(checks.tasks)

@@ -29,9 +29,9 @@ class Request:
     """Seeds the randomness of the whole question."""
     earlier_calls: int = 0
     """How many earlier steps of this question went to the same worker."""
-    earlier_duplicates: int = 0
-    """How many earlier steps of this question sent the same worker the same messages. The cache keeps an answer for
-    each."""
+    repeat: int = 0
+    """Tells apart requests with the same messages, each of which has an answer of its own in the cache: for a step, how
+    many earlier steps of the question sent them to the same worker; for a plan, a number made of its seed."""
     sample: int = 0
     """The number, from 0, of the request's sample among independent samples of the question."""
     fence_mark: str = ""

@@ -82,7 +82,7 @@ def build_worker(
         raise ConfigError(f"Worker {spec.name!r}: {error}", error.where) from None
 
 
-class UnreadyWorker(Worker):
+class UnavailableWorker(Worker):
     """Stands for a worker that could not be built, in a pool that is only listed or checked. Every call fails."""
 
     def __init__(self, spec: WorkerSpec, reason: ConfigError) -> None:

@@ -34,7 +34,7 @@ class FailingWorker(Worker):
         raise WorkerError("It does not answer this question: the pool was drawn so.", kind=ENVIRONMENT)
 
 
-class ReplacedWorker(Worker):
+class SubstituteWorker(Worker):
     """Replaces `worker` with the answers and the price of `other`, like a provider that serves another model under an
     old name."""
 

@@ -22,7 +22,7 @@ from podium.workers.build import (
     BUILT_IN,
     INSTALLED_KINDS,
     BuildContext,
-    UnreadyWorker,
+    UnavailableWorker,
     WorkerKind,
     build_worker,
 )
@@ -229,7 +229,7 @@ def build_pool(
     Args:
         folder: paths of workers and ratings are relative to it, those of overrides to the working folder.
         rated: whether the ratings that the file names are read.
-        ready: whether every worker must be ready to be called. If not, an `UnreadyWorker` stands for a worker that is
+        ready: whether every worker must be ready to be called. If not, an `UnavailableWorker` stands for one that is
             not, for example because its key is not in the environment.
 
     Raises:
@@ -249,7 +249,7 @@ def build_pool(
         except ConfigError as error:
             if ready:
                 raise source.with_location(ConfigError(str(error), ("worker", i, *error.where))) from None
-            workers.append(UnreadyWorker(worker, error))
+            workers.append(UnavailableWorker(worker, error))
     try:
         return Pool(workers, ratings, source=source, folder=folder, secrets=context.connections.secrets)
     except ConfigError as error:

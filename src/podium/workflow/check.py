@@ -23,7 +23,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class PlanRules:
     """What a workflow is checked against; the fields are the arguments of `check`."""
 
     workers: int
@@ -60,7 +60,7 @@ def check(
         workers: the number of workers in the pool. They are numbered from 0.
         later_round: whether there is a previous round, whose response a step can read.
     """
-    violation = first_violation(workflow, Rules(workers, max_steps, later_round, access))
+    violation = first_violation(workflow, PlanRules(workers, max_steps, later_round, access))
     if violation is None:
         for position, step in enumerate(workflow.steps):
             if step.access != (tidy := canonical(step.access)):
@@ -69,7 +69,7 @@ def check(
     return PlanError(violation.kind, violation.message) if violation else None
 
 
-def first_violation(workflow: Workflow, rules: Rules) -> Violation | None:
+def first_violation(workflow: Workflow, rules: PlanRules) -> Violation | None:
     """The first rule that `workflow` breaks, with the entry at fault. Access lists need not be in canonical form."""
     steps = workflow.steps
     if not steps:
@@ -98,7 +98,7 @@ def number_range(count: int) -> str:
     return f"0 to {count - 1}" if count > 1 else "0 alone" if count else "there is none"
 
 
-def _violations(step: Step, at: int, steps: int, rules: Rules) -> Iterator[Violation]:
+def _violations(step: Step, at: int, steps: int, rules: PlanRules) -> Iterator[Violation]:
     """The rules that the step at position `at` breaks."""
     if not 0 <= step.worker < rules.workers:
         known = number_range(rules.workers)

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from podium.workflow.check import (
     MAX_TEXT,
     AccessRule,
-    Rules,
+    PlanRules,
     Violation,
     canonical,
     first_violation,
@@ -84,7 +84,7 @@ def parse(
 
 
 @dataclass(frozen=True, slots=True)
-class _Rules(Rules):
+class _Rules(PlanRules):
     names: Sequence[str]
 
     def worker(self, item: Item, step: int) -> int | ParseFault:

@@ -20,7 +20,7 @@ from podium.errors import APIError, StoreError
 from podium.server.keys import Caller, Keys
 from podium.server.keys.caller import NANO_PER_USD
 from podium.server.keys.key_budget import KeyBudget
-from podium.server.keys.register import Register
+from podium.server.keys.register import KeyRegister
 from podium.types import Budget, Spent
 
 NOW = datetime(2026, 3, 1, 23, 59, tzinfo=UTC)
@@ -34,7 +34,7 @@ class Replica:
     """One more server over the same keys."""
 
     def __init__(self, storage: KeyStorage, caller: Caller) -> None:
-        self.register: Register = storage.open()
+        self.register: KeyRegister = storage.open()
         self.key_budget = KeyBudget(self.register, caller, "x")
         self.paid = 0.0
         self.begun = asyncio.Event()
@@ -263,7 +263,7 @@ async def test_concurrent_calls_share_register_queries(
     await replica.close()
     assert replica.calls == 200
     assert len(trips) < 100
-    again = Register(tmp_path / "keys.sqlite")
+    again = KeyRegister(tmp_path / "keys.sqlite")
     assert (await again.spending(caller.id or "", "x")).spent == NANO_PER_USD
     await again.close()
 

@@ -13,7 +13,7 @@ from key_storage import KeyStorage
 
 from podium.errors import UsageError
 from podium.server.keys.keys import FILE
-from podium.server.keys.register import KeySpending, Register, Secret, StoredKey
+from podium.server.keys.register import KeyRegister, KeySpending, Secret, StoredKey
 
 
 async def test_register_returns_key_settings_as_given(storage: KeyStorage) -> None:
@@ -91,7 +91,7 @@ async def test_replicas_together_let_in_as_many_requests_as_a_minute_may_have(st
 async def test_a_minute_slides_over_requests_one_by_one(tmp_path: Path) -> None:
     storage, now = KeyStorage(str(tmp_path / "traces.sqlite")), [1e9]
     _, caller = await storage.added(rpm=3)
-    register = Register(tmp_path / FILE, clock=lambda: now[0])
+    register = KeyRegister(tmp_path / FILE, clock=lambda: now[0])
     for at, wait in [
         (0, None),
         (10, None),

@@ -126,7 +126,7 @@ async def _checked(
                 misfits.add(planner.checkpoint)
                 continue
             controls = _controls(inputs, planner)
-            pays |= has_paid_workers(inputs.pool) or pays_for_plans(inputs.led_by(planner), inputs.pool)
+            pays |= has_paid_workers(inputs.pool) or pays_for_plans(inputs.settings_for(planner), inputs.pool)
             if _chooses(planner, controls) and entry.pool not in training:
                 training_inputs = inputs.for_training(settings.training)
                 training[entry.pool] = list(_training(training_inputs, settings, entry.pool))
@@ -186,7 +186,7 @@ def _rows(
     files: dict[str | None, list[SeedAnswersFile]] = {control: [] for control in (None, *controls)}
     for seed, count in list(answers.items())[: entry.seeds]:
         planner = entry.with_seed(seed)
-        led = [inputs.led_by(each) for each in (planner, untrained_of(planner)) if each is not None]
+        led = [inputs.settings_for(each) for each in (planner, untrained_of(planner)) if each is not None]
         read = fingerprints(inputs.table.tasks.name, inputs.table.pool.name, inputs.pool, led)
         for control, by_seed in files.items():
             key = inputs.table.key(settings, planner, control, seed, read)

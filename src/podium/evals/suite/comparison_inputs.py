@@ -20,7 +20,7 @@ from podium.tasks.task import TaskSet
 from podium.team.settings import TeamSettings
 from podium.team.team import Team
 from podium.team.team_file import TeamFile, open_pool
-from podium.workers.failing import FailingWorker, ReplacedWorker
+from podium.workers.failing import FailingWorker, SubstituteWorker
 from podium.workers.pool import Pool
 from podium.workers.vote import VoteWorker
 
@@ -113,7 +113,7 @@ class ComparisonInputs:
         """The table with so many training questions and the same workers."""
         return replace(self, table=self.table.for_training(questions))
 
-    def led_by(self, entry: PlannerEntry) -> TeamSettings:
+    def settings_for(self, entry: PlannerEntry) -> TeamSettings:
         """The team with the planner of an entry."""
         return self.team.with_planner(entry, entry.conductor)
 
@@ -165,7 +165,9 @@ def _degraded(pool: Pool, degradation: WorkerDegradation) -> Pool:
     """
     worker = pool.named(degradation.worker)
     bad = (
-        ReplacedWorker(worker, pool.named(degradation.gives)) if degradation.gives else FailingWorker(worker)
+        SubstituteWorker(worker, pool.named(degradation.gives))
+        if degradation.gives
+        else FailingWorker(worker)
     )
     return pool.replaced({degradation.worker: bad})
 

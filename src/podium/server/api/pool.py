@@ -21,7 +21,7 @@ from podium.server.service import Service
 from podium.trace import Trace
 from podium.types import Profile
 from podium.workers.base import Worker
-from podium.workers.build import UnreadyWorker
+from podium.workers.build import UnavailableWorker
 
 _SAMPLES = 5
 """Samples of the self-consistency planners that are listed."""
@@ -119,7 +119,7 @@ def _row(number: int, worker: Worker, channel: WorkerChannel | None, history: Ca
         **{key: getattr(channel, key, 0) for key in ("attempts", "failures", "retries", "hedges")},
         **history.figures(),
     }
-    if isinstance(worker, UnreadyWorker):
+    if isinstance(worker, UnavailableWorker):
         row |= {"state": "unready", "error": worker.reason}
     return row
 

@@ -15,7 +15,7 @@ from itertools import accumulate
 
 from podium.errors import StoreError
 from podium.server.keys.caller import Caller
-from podium.server.keys.register import KeySpending, Register
+from podium.server.keys.register import KeyRegister, KeySpending
 from podium.workers.spend_limit import SpendLimit, to_nano
 
 _SETTLE_DELAY_S = 0.05
@@ -35,7 +35,7 @@ class KeyBudget(SpendLimit):
         period: a name from `KeyAllowance.period`.
     """
 
-    def __init__(self, register: Register, caller: Caller, period: str) -> None:
+    def __init__(self, register: KeyRegister, caller: Caller, period: str) -> None:
         assert caller.id is not None
         assert caller.allowance is not None
         allowance = caller.allowance

@@ -20,7 +20,7 @@ from podium.server.keys.caller import ANONYMOUS, Caller
 from podium.server.keys.key_budget import KeyBudget
 from podium.server.keys.register import (
     NO_DIGEST,
-    Register,
+    KeyRegister,
     StoredKey,
     bearer_token,
     matches_digest,
@@ -48,7 +48,7 @@ class Keys:
     All methods raise a `StoreError` if the register cannot be read or written.
     """
 
-    def __init__(self, register: Register, *, now: Callable[[], datetime] = _utc) -> None:
+    def __init__(self, register: KeyRegister, *, now: Callable[[], datetime] = _utc) -> None:
         self.register = register
         self._needed = False
         self._now = now
@@ -180,7 +180,7 @@ class Keys:
 
 def open_register(
     store: str | Path | None = None, *, create: bool = True, environ: Mapping[str, str] = os.environ
-) -> Register:
+) -> KeyRegister:
     """Open the keys that belong to a store of traces: in the same database, or in a file in the same folder.
 
     Args:
@@ -194,8 +194,8 @@ def open_register(
     location = str(store or default_store(environ))
     check_is_address_or_file(location)
     if "://" in location:
-        return Register(location)
-    return Register(Path(location).expanduser().with_name(FILE), create=create)
+        return KeyRegister(location)
+    return KeyRegister(Path(location).expanduser().with_name(FILE), create=create)
 
 
 @lru_cache(256)

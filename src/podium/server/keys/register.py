@@ -122,7 +122,7 @@ KEYS = Tables(
 _K, _R, _S = _KEYS.c, _REQUESTS.c, _SPENDING.c
 
 
-class Register:
+class KeyRegister:
     """Stores keys. `key` is a key's id, `period` a name from `KeyAllowance.period`.
 
     Args:

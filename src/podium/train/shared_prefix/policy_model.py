@@ -117,7 +117,7 @@ class PolicyModel(nn.Module):
             else:
                 nn.init.normal_(parameter, std=deviation, generator=generator)
 
-    def frozen(self) -> PolicyModel:
+    def inference_copy(self) -> PolicyModel:
         """A copy for inference: its weights are cast to `dtype` once and have no gradients."""
         with torch.device("meta"):  # No memory, and no random weights, which the next line would replace.
             copy = PolicyModel(self.shape)

@@ -84,7 +84,7 @@ def sample(
     Raises:
         ValueError: a prompt has fewer than two tokens.
     """
-    model = model.frozen()
+    model = model.inference_copy()
     tokens_QP, lengths_Q = pad_prompts(prompts)
     Q, G = len(prompts), max(map(len, prompt_suffixes))
     uniform = torch.rand(Q, G, max_tokens, generator=generator(seed)).tolist()

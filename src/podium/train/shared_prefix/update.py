@@ -130,7 +130,7 @@ class ReferencePolicy:
     """A frozen copy of the policy that training started from. The KL term measures the divergence from it."""
 
     def __init__(self, model: PolicyModel, temperature: float = 1.0) -> None:
-        self._model = model.frozen()
+        self._model = model.inference_copy()
         self._temperature = temperature
 
     def logprobs(
