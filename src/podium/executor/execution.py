@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -21,7 +22,7 @@ from podium.executor.schedule import Schedule
 from podium.executor.step_call import WorkerAnswer, call_with_fallbacks
 from podium.executor.step_input import StepInput, build_messages
 from podium.trace import Attempt, Span, SpanStatus
-from podium.types import DEFAULT_OPTIONS, AnswerOptions, Spent
+from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message, Spent
 from podium.workers.base import Request, Worker
 from podium.workers.view import EarlierStep
 from podium.workflow import Workflow, needed_steps
@@ -119,22 +120,19 @@ class Execution:
             request = self._request(position, worker)
             self._begin(position)
             log = AttemptLog()
-            result: dict[str, Any] = {"messages": request.messages, "started_s": self._context.elapsed()}
+            end = partial(self._end, position, request.messages, self._context.elapsed(), log)
             try:
                 outcome = await call_with_fallbacks(
                     self._context, worker, request, log, self._make_listeners(position)
                 )
-                if isinstance(outcome, WorkerAnswer):
-                    result |= {"status": "done", "reply": outcome.reply}
-                    result |= {"answered_by": outcome.worker, "spent": outcome.spent}
-                else:
-                    refused = outcome.refused or self._is_starved(position, log)
-                    result |= {"status": "refused" if refused else "failed", "error": outcome.error}
             except asyncio.CancelledError:
-                result |= {"status": "cancelled", "error": self._why_stopped}
+                end("cancelled", error=self._why_stopped)
                 raise
-            finally:
-                self._end(position, log, **result)
+            if isinstance(outcome, WorkerAnswer):
+                end("done", reply=outcome.reply, answered_by=outcome.worker, spent=outcome.spent)
+            else:
+                refused = outcome.refused or self._is_starved(position, log)
+                end("refused" if refused else "failed", error=outcome.error)
             ready = self._start_ready()
 
     def _begin(self, position: int) -> None:
@@ -146,20 +144,28 @@ class Execution:
     def _end(
         self,
         position: int,
+        messages: tuple[Message, ...],
+        started_s: float,
         log: AttemptLog,
+        status: SpanStatus,
         *,
-        status: SpanStatus | None = None,
         spent: Spent = Spent(),
-        **result: Any,
+        **outcome: Any,
     ) -> None:
-        """Record how the step's call has ended. Without a status, a bug's exception escapes."""
-        if status is None:
-            return
+        """Record how the step's call has ended. `spent` is without the failed attempts."""
         for attempt in log:
             if attempt.error_kind is not None:
                 spent = attempt.spent + spent
-        result |= {"spent": spent, "attempts": tuple(log), "ended_s": self._context.elapsed()}
-        span = self._schedule.spans[position] = self._span(position, status, **result)
+        span = self._schedule.spans[position] = self._span(
+            position,
+            status,
+            messages=messages,
+            started_s=started_s,
+            ended_s=self._context.elapsed(),
+            attempts=tuple(log),
+            spent=spent,
+            **outcome,
+        )
         if self._context.observe is not None:
             self._context.observe(StepEnded(self._round_context.count, span))
 

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from podium.calls import AttemptLog
 from podium.calls.worker_call import MakeListeners
 from podium.executor.execution import Execution
 from podium.executor.question_context import ExecutionSettings, QuestionContext, RoundContext, StepEvent
@@ -124,9 +123,9 @@ class StreamedExecution(Execution):
         self._tasks[position] = task  # A chain of steps runs in the task of its first step.
         super()._begin(position)
 
-    def _end(self, position: int, log: AttemptLog, **result: Any) -> None:
+    def _end(self, position: int, *call: Any, **outcome: Any) -> None:
         del self._tasks[position]
-        super()._end(position, log, **result)
+        super()._end(position, *call, **outcome)
 
     @property
     def _why_stopped(self) -> str:

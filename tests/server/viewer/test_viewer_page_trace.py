@@ -161,7 +161,7 @@ def test_a_question_can_be_repeated_with_another_planner_and_compared(trace_serv
     page.select_option("#again", "single:gus")
     page.click("text=Ask and compare")
     page.wait_for_selector(".pair .trace >> nth=1")
-    page.wait_for_selector(".pair > div:nth-child(2) .mark:not(.live)")
+    page.wait_for_selector(".difference tr:has-text('planner') td:nth-of-type(2):not(:has-text('…'))")
     cells = page.locator(".difference tr:has-text('planner') td").all_inner_texts()
     assert cells[:2] == ["constant", "single:gus"]
 
