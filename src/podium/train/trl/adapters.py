@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from peft import PeftModel
 from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM
 from transformers.utils import SAFE_WEIGHTS_INDEX_NAME
@@ -28,6 +27,8 @@ def merge_adapter(base: Checkpoint, saved: Path, folder: Path) -> None:
         CheckpointError: the start or the adapter cannot be read, or the merged model would not write the same text as
             the trained model.
     """
+    from peft import PeftModel  # noqa: PLC0415 - takes seconds, and most policies have no adapter
+
     start = _read_float32(base.path)
     tied = start.config.tie_word_embeddings
     start_BLV = _logits(start)
@@ -57,7 +58,7 @@ def round_weights(base: Checkpoint, saved: Path, folder: Path) -> None:
         CheckpointError: the start or the trained model cannot be read.
     """
     architectures = base.config.get("architectures") or ("",)
-    if stored_dtype(base) == torch.float32 or not architectures[0].endswith("ForCausalLM"):
+    if _stored_dtype(base) == torch.float32 or not architectures[0].endswith("ForCausalLM"):
         return
     start_BLV = _logits(_read_float32(base.path))
     trained = _read_float32(saved)
@@ -68,7 +69,7 @@ def _save_in_dtype_of(
     base: Checkpoint, model: Any, folder: Path, start_BLV: torch.Tensor, expected_BLV: torch.Tensor
 ) -> None:
     """Round the weights to the start's dtype. Save them if the logits keep most of their change since the start."""
-    if (dtype := stored_dtype(base)) == torch.float32:
+    if (dtype := _stored_dtype(base)) == torch.float32:
         return
     for weight in model.parameters():
         weight.data = weight.data.to(dtype).to(torch.float32)
@@ -110,7 +111,7 @@ def _untie(model: torch.nn.Module) -> None:
             seen.add(id(weight))
 
 
-def stored_dtype(checkpoint: Checkpoint) -> torch.dtype:
+def _stored_dtype(checkpoint: Checkpoint) -> torch.dtype:
     """The dtype of a checkpoint's weights, by its configuration."""
     name = checkpoint.config.get("dtype") or checkpoint.config.get("torch_dtype") or "float32"
     return getattr(torch, str(name))  # type: ignore[no-any-return]
