@@ -356,16 +356,20 @@ def test_a_table_calls_a_pool_by_its_label_or_its_file(pool: PoolEntry, title: s
 
 def test_oracle_row_takes_the_best_of_many_sampled_plans(tmp_path: Path) -> None:
     policy = {"conductor": {"checkpoint": POLICY}}
-    settings = {"questions": 6, "seeds": 1, "processes": 1}
-    planners = [policy, {**policy, "best_of": 6}]
-    found = run(tmp_path / "best", **settings, planner=planners)
-    (bound,) = (lines for key, lines in found.items() if "best_of_6" in key)
-    (plain,) = (lines for key, lines in found.items() if "best_of" not in key)
-    assert len(bound) == 6
-    assert sum(line["grade"]["score"] for line in bound) >= sum(line["grade"]["score"] for line in plain)
-    assert {line["repeat"] for line in bound} == {0}
-    manifest = check(**settings, planner=planners)
-    assert [row.kind for row in manifest.tables[0].rows] == ["conductor", "oracle"]
+    settings = {"questions": 6, "seeds": 1, "repeats": 2, "processes": 1}
+    manifest = check(**settings, planner=[policy, {**policy, "best_of": 6}])
+    (table,) = manifest.tables
+    assert [row.kind for row in table.rows] == ["conductor", "oracle"]
+    results = asyncio.run(run_suite(manifest, tmp_path))
+    assert [len(results.lines(row.files[0].key)) for row in table.rows] == [12, 12 * 6]
+    plain, bound = evaluations_of(table, results).values()
+    assert bound.accuracy.mean >= plain.accuracy.mean
+    assert [each.repeat for each in bound.rollouts] == [each.repeat for each in plain.rollouts]
+    samples = list(results.answers(table.rows[1].files[0].key).values())
+    for number, best in enumerate(bound.rollouts):
+        sampled = samples[6 * number : 6 * number + 6]
+        assert {each.task for each in sampled} == {best.task}
+        assert best.correct == any(each.correct for each in sampled)
 
 
 def test_best_of_is_refused_for_a_planner_without_sampled_plans() -> None:

@@ -14,7 +14,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from podium.errors import RunMismatchError, StoreError
-from podium.evals.evaluation import Evaluation
 from podium.evals.fingerprints import digest
 from podium.planners.answers import AnswerMatrix, MeasuredAnswer
 from podium.rollout import Rollout
@@ -95,14 +94,18 @@ class AnswerFiles:
             answers[answer.task, answer.repeat] = answer
         return dict(sorted(answers.items()))
 
-    def missing(self, key: str, answers: int) -> int:
-        """How many answers a file lacks. `answers` is the number of answers in the complete file."""
-        return max(0, answers - self._count(key)[0])
-
     def unfinished(self, key: str, answers: int) -> int:
-        """How many answers or verdicts a file lacks. A grader that failed gave no verdict."""
-        found, ungraded = self._count(key)
-        return max(0, answers - found) + ungraded
+        """How many answers or verdicts a file lacks. A grader that failed gave no verdict.
+
+        Args:
+            answers: how many answers the complete file has.
+        """
+        lines = self.lines(key)
+        if not _names_a_failure(lines):
+            return max(0, answers - len(lines))
+        # An answer that was graded again has two lines.
+        found = self.answers(key).values()
+        return max(0, answers - len(found)) + sum(answer.grade.failure is not None for answer in found)
 
     def without_verdict(self, keys: Iterable[str]) -> frozenset[str]:
         """The ids of the tasks to which an answer in any of these files has no verdict.
@@ -117,25 +120,6 @@ class AnswerFiles:
             for (task, _), answer in self.answers(key).items()
             if answer.grade.failure is not None
         )
-
-    def _count(self, key: str) -> tuple[int, int]:
-        """How many answers a file has, and how many of them have no verdict.
-
-        An answer that is graded again has two lines. Few files have one.
-        """
-        lines = self.lines(key)
-        if not _names_a_failure(lines):
-            return len(lines), 0
-        found = self.answers(key).values()
-        return len(found), sum(answer.grade.failure is not None for answer in found)
-
-    def evaluation(self, keys: Iterable[str]) -> Evaluation:
-        """The evaluation of one row, from its files for all seeds. They must have at least one answer.
-
-        Raises:
-            RunMismatchError: a line is damaged.
-        """
-        return Evaluation(tuple(answer for key in keys for answer in self.answers(key).values()))
 
     def _path(self, key: str) -> Path:
         return self.folder / f"{key}.jsonl"

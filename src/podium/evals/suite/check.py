@@ -190,7 +190,7 @@ def _rows(
         read = fingerprints(inputs.table.tasks.name, inputs.table.pool.name, inputs.pool, led)
         for control, by_seed in files.items():
             key = inputs.table.key(settings, planner, control, seed, read)
-            by_seed.append(SeedAnswersFile(key=key, seed=seed, answers=count))
+            by_seed.append(SeedAnswersFile(key=key, seed=seed, answers=count * entry.best_of))
     for control, by_seed in files.items():
         yield SuiteRow(entry=entry, control=control, files=tuple(by_seed))
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from podium.evals.answering.answer_files import AnswerFiles, without_garbage_collection
@@ -20,13 +22,40 @@ COMPARISON = "comparison.json"
 
 
 def evaluations_of(table: SuiteTable, results: AnswerFiles) -> dict[str, Evaluation]:
-    """The evaluation of each row that has all of its answers, by label."""
+    """The evaluation of each row that has all of its answers, by label.
+
+    Raises:
+        RunMismatchError: a line of a file is damaged.
+    """
+    evaluations = {}
     with without_garbage_collection():
-        return {
-            row.label: results.evaluation([file.key for file in row.files])
-            for row in table.rows
-            if not any(results.missing(file.key, file.answers) for file in row.files)
-        }
+        for row in table.rows:
+            found = [list(results.answers(file.key).values()) for file in row.files]
+            if all(len(answers) >= file.answers for answers, file in zip(found, row.files, strict=True)):
+                answers = tuple(chain.from_iterable(found))
+                evaluations[row.label] = Evaluation(best_of(answers, row.entry.best_of))
+    return evaluations
+
+
+def best_of(answers: Sequence[Rollout], plans: int) -> tuple[Rollout, ...]:
+    """Of each `plans` answers one after another, the best: a right answer, then one without a verdict, which may be
+    right, then one with a high score, then a cheap one. It has the grading costs of all of them."""
+    if plans == 1:
+        return tuple(answers)
+    return tuple(
+        best.model_copy(
+            update={
+                "repeat": best.repeat // plans,
+                "grade": replace(best.grade, cost_usd=sum(each.grade.cost_usd for each in sampled)),
+            }
+        )
+        for sampled in zip(*[iter(answers)] * plans, strict=True)
+        for best in [max(sampled, key=_preference)]
+    )
+
+
+def _preference(answer: Rollout) -> tuple[bool, bool, float, float]:
+    return answer.correct, answer.grade.failure is not None, answer.grade.score, -answer.trace.uncached_usd
 
 
 def comparison_of(
@@ -99,11 +128,11 @@ def oracle_of(singles: Mapping[str, Evaluation]) -> Evaluation | None:
             same = of_other.get((by_task[0].task, by_task[0].trace.seed))
             if same is not None:
                 by_task.append(same)
-    oracle = Evaluation(tuple(max(by_task, key=_oracle_order) for by_task in answers))
+    oracle = Evaluation(tuple(max(by_task, key=_oracle_preference) for by_task in answers))
     return oracle if oracle.right else None
 
 
-def _oracle_order(answer: Rollout) -> tuple[float, bool, float]:
+def _oracle_preference(answer: Rollout) -> tuple[float, bool, float]:
     """What an oracle prefers: a right answer, then an answer without a verdict, then a cheap answer."""
     return answer.correct, answer.grade.failure is not None, -answer.trace.uncached_usd
 

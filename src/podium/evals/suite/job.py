@@ -82,12 +82,6 @@ async def run_jobs(jobs: Sequence[SuiteJob], shared: SharedByJobs) -> None:
             await evaluate_in_turns(evaluations, concurrency=jobs[0].settings.concurrency)
 
 
-def _best_order(answer: Rollout) -> tuple[bool, bool, float, float]:
-    """What the best of many rollouts is: a right answer, then one without a verdict, which may be right, then one with
-    a high score, then a cheap one."""
-    return answer.correct, answer.grade.failure is not None, answer.grade.score, -answer.trace.uncached_usd
-
-
 @asynccontextmanager
 async def _open_run(job: SuiteJob, inputs: ComparisonInputs, shared: SharedByJobs) -> AsyncIterator[_JobRun]:
     training = TrainingAnswers.of(inputs, job, shared)
@@ -118,11 +112,11 @@ class _JobRun:
 
     async def run(self) -> None:
         """The planner, then its controls."""
+        planner = self.planner
         if self.job.entry.best_of > 1:
-            assert isinstance(self.planner, Conductor)
-            await self.evaluate_best(self.planner.at_temperature(1.0))
-            return
-        evaluation = await self._evaluate(self.evaluation_job("", self.planner))
+            assert isinstance(planner, Conductor)
+            planner = planner.at_temperature(1.0)
+        evaluation = await self._evaluate(self.evaluation_job("", planner))
         for control in filter(None, self.job.keys):
             await self.evaluate_control(control, evaluation.cost_usd)
 
@@ -176,50 +170,13 @@ class _JobRun:
         (evaluated,) = await evaluate_together([evaluation], concurrency=self.job.settings.concurrency)
         return evaluated
 
-    async def evaluate_best(self, planner: Planner) -> None:
-        """Add the best of many rollouts for each question. They are made again if the best one has no verdict."""
-        kept, repeats, plans = self._kept(""), self.job.settings.repeats, self.job.entry.best_of
-        for task in self.tasks:
-            before = [kept.get((task.id, repeat)) for repeat in range(repeats)]
-            lacking = [
-                repeat
-                for repeat, answer in enumerate(before)
-                if answer is None or answer.grade.failure is not None
-            ]
-            if not lacking:
-                continue
-            complete = {
-                (task.id, repeat * plans + sample): answer
-                for repeat, answer in enumerate(before)
-                if answer is not None and repeat not in lacking
-                for sample in range(plans)
-            }
-            samples = EvaluationJob(
-                self._runner(planner),
-                [task],
-                self._pool_of,
-                repeats * plans,
-                str(self.job.seed),
-                kept=complete,
-            )
-            sampled = await self._evaluate(samples)
-            for repeat in lacking:
-                tried = sampled.rollouts[repeat * plans : (repeat + 1) * plans]
-                earlier = before[repeat]
-                graded = tried if earlier is None else (*tried, earlier)
-                best = max(tried, key=_best_order)
-                if earlier is not None and best.grade.failure is not None:
-                    continue
-                grade = replace(best.grade, cost_usd=sum(rollout.grade.cost_usd for rollout in graded))
-                self._add("", best.model_copy(update={"repeat": repeat, "grade": grade}))
-
     def evaluation_job(self, control: str, planner: Planner) -> EvaluationJob:
         """The evaluation that adds all missing answers of a control, or of the planner itself, whose name is empty."""
         return EvaluationJob(
             self._runner(planner),
             self.tasks,
             pool_for=self._pool_of if control else self._own_pool_of,
-            repeats=self.job.settings.repeats,
+            repeats=self.job.settings.repeats * self.job.entry.best_of,
             seed=str(self.job.seed),
             kept=self._kept(control),
             on_rollout=partial(self._add, control),
