@@ -129,7 +129,7 @@ def declare(recording: Path, note: str, rows: Sequence[str]) -> int:
     """Write down what will be measured. Returns how many looks at the test questions there are with this one."""
     config = digest([Path(__file__).name, *rows])
     look = SplitLook(tasks=str(recording), split=TEST, config=config, planners=tuple(rows), note=note)
-    return len(LookLog(recording.with_suffix(".looks.jsonl")).count(look))
+    return len(LookLog(recording.with_suffix(".looks.jsonl")).add(look))
 
 
 async def measure(planner: Planner) -> Evaluation:

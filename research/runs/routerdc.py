@@ -123,7 +123,7 @@ def main() -> None:
         labels = tuple(label for label, _ in rules(train, scores))
         config = digest([Path(__file__).name, *labels])
         look = SplitLook(tasks="RouterDC", split=TEST, config=config, planners=labels, note=options.declare)
-        LookLog(LEDGER).count(look)
+        LookLog(LEDGER).add(look)
         test = scores.whole(recording.questions_of("test"))
         rows = {label: by_family(rule, test, scores) for label, rule in rules(train, scores)}
     else:

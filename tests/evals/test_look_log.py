@@ -17,36 +17,32 @@ def look(split: str, config: str, note: str = "") -> SplitLook:
 
 def test_each_configuration_is_one_look_at_its_split(tmp_path: Path) -> None:
     log = LookLog(tmp_path / "mine.looks.jsonl")
-    log.count(look("validation", "a"))
-    log.count(look("test", "a"))
-    looks = log.count(look("validation", "b"))
-    assert log.count(look("validation", "a")) == looks
+    log.add(look("validation", "a"))
+    log.add(look("test", "a"))
+    looks = log.add(look("validation", "b"))
+    assert log.add(look("validation", "a")) == looks
     assert [each.config for each in looks] == ["a", "b"]
     assert describe_looks(looks, "b") == "Look 2 at the validation split of mine.parquet."
 
 
-def test_declaration_is_not_a_look_but_its_note_is_kept(tmp_path: Path) -> None:
+def test_a_note_declares_a_configuration_on_its_split(tmp_path: Path) -> None:
     log = LookLog(tmp_path / "mine.looks.jsonl")
-    log.declare(look("test", "a", "The one run on test."))
-    assert log.looks("test") == ()
-    assert log.declarations("test", "a")
-    assert not log.declarations("test", "b")
-    assert not log.declarations("validation", "a")
-    looks = log.count(look("test", "a"))
+    log.add(look("test", "b"))
+    looks = log.add(look("test", "a", "The one run on test."))
+    assert log.is_declared("test", "a")
+    assert not log.is_declared("test", "b")
+    assert not log.is_declared("validation", "a")
     assert (
         describe_looks(looks, "a")
-        == "Look 1 at the test split of mine.parquet, declared: The one run on test."
+        == "Look 2 at the test split of mine.parquet, declared: The one run on test."
     )
 
 
 def test_declaring_a_configuration_again_counts_another_look(tmp_path: Path) -> None:
     log = LookLog(tmp_path / "mine.looks.jsonl")
     for note in ("Before the change.", "After it."):
-        assert note not in log.declarations("test", "a")
-        log.declare(look("test", "a", note))
-        assert note in log.declarations("test", "a")
-        looks = log.count(look("test", "a"))
-        assert log.count(look("test", "a")) == looks  # As if continued after a kill.
+        looks = log.add(look("test", "a", note))
+        assert log.add(look("test", "a", note)) == log.add(look("test", "a")) == looks  # As after a kill.
     assert [each.note for each in looks] == ["Before the change.", "After it."]
     assert describe_looks(looks, "a") == "Look 2 at the test split of mine.parquet, declared: After it."
 

@@ -253,20 +253,21 @@ class _SuiteRunner:
             )
         for table in held_out if needed and note is None else ():
             assert table.look_log is not None
-            if table.settings.split == TEST and not table.look_log.declarations(TEST, table.config):
+            if table.settings.split == TEST and not table.look_log.is_declared(TEST, table.config):
                 raise UsageError(
                     f"{table.label}: a run on the test split is declared before it begins: say with --declare NOTE "
                     'what it is for, or choose on split = "validation".'
                 )
 
     def _count(self, table: SuiteTable) -> None:
+        """Count a look. A run that is declared does not begin if its declaration cannot be written."""
         if table.look_log is None:
             return
-        if self.declare is not None:
-            table.look_log.declare(table.look(self.declare))
         try:
-            table.look_log.count(table.look())
+            table.look_log.add(table.look(self.declare or ""))
         except StoreError as error:
+            if self.declare is not None:
+                raise
             say(f"This look is not counted: {error}", stderr=True)
 
 

@@ -1,9 +1,9 @@
 """The log of looks: a file beside a task set that counts how often a split was evaluated on.
 
 Each evaluation on a split other than train is a look. Choices that are made after looks fit the split, so a table says
-how many looks there were. A run on test is declared before it runs. If the same configuration is evaluated again, that
-is no further look, because its figures are the same. It is a further look if it was declared again with another note,
-as after a change of the program.
+how many looks there were. A look is written down before the run begins. A run on test says what it is for: it is
+declared. If the same configuration is evaluated again, that is a further look only if it is declared with another note,
+as after a change of the program: else its figures are the same.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TRAIN, TEST = "train", "test"
 
 
 class SplitLook(FrozenModel):
-    """One line of the log: an evaluation on a split, or its declaration."""
+    """One line of the log: an evaluation on a split."""
 
     date: str = Field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     """ISO 8601, UTC."""
@@ -32,9 +32,7 @@ class SplitLook(FrozenModel):
     planners: tuple[str, ...]
     """Labels of the rows."""
     note: str = ""
-    """The purpose of the evaluation."""
-    declared: bool = False
-    """Whether this line announces a run that has not begun. Then it is no look."""
+    """The purpose of the evaluation. Empty if it was not declared."""
 
 
 def looks_file(tasks: str, run: Path) -> Path:
@@ -64,30 +62,20 @@ class LookLog:
             ) from None
 
     def looks(self, split: str) -> tuple[SplitLook, ...]:
-        """The looks at a split, oldest first, without declarations."""
-        return tuple(entry for entry in self.read() if entry.split == split and not entry.declared)
+        """The looks at a split, oldest first."""
+        return tuple(entry for entry in self.read() if entry.split == split)
 
-    def declarations(self, split: str, config: str) -> tuple[str, ...]:
-        """The notes with which runs of this configuration were declared, oldest first."""
-        declared = (entry for entry in self.read() if entry.declared)
-        return tuple(entry.note for entry in declared if (entry.split, entry.config) == (split, config))
+    def is_declared(self, split: str, config: str) -> bool:
+        """Whether a run of this configuration was declared."""
+        return any(look.config == config and look.note for look in self.looks(split))
 
-    def declare(self, entry: SplitLook) -> None:
-        """Announce a run before it begins, unless it was announced with this note."""
-        if entry.note not in self.declarations(entry.split, entry.config):
-            self._add(entry, declared=True)
-
-    def count(self, entry: SplitLook) -> tuple[SplitLook, ...]:
-        """Add a look, unless this configuration has one with the note of its newest declaration. Returns all looks at
-        the split so far."""
-        counted = [look.note for look in self.looks(entry.split) if look.config == entry.config]
-        declared = self.declarations(entry.split, entry.config)
-        if not counted or (declared and declared[-1] not in counted):
-            self._add(entry, note=declared[-1] if declared else entry.note)
+    def add(self, entry: SplitLook) -> tuple[SplitLook, ...]:
+        """Add a look, unless this configuration has one, with this note if there is a note. Returns all looks at the
+        split so far."""
+        notes = [look.note for look in self.looks(entry.split) if look.config == entry.config]
+        if not notes or (entry.note and entry.note not in notes):
+            JsonLines(self.path).append(entry.model_dump(mode="json"))
         return self.looks(entry.split)
-
-    def _add(self, entry: SplitLook, **changed: object) -> None:
-        JsonLines(self.path).append(entry.model_copy(update=changed).model_dump(mode="json"))
 
 
 def describe_looks(looks: tuple[SplitLook, ...], config: str) -> str:

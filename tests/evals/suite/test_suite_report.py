@@ -50,7 +50,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     checked.save(folder / SUITE)
     (table,) = checked.tables
     assert table.look_log is not None
-    table.look_log.count(table.look())
+    table.look_log.add(table.look())
     asyncio.run(run_suite(checked, folder))
     return folder
 
