@@ -10,7 +10,7 @@ import pytest
 from podium.errors import WorkerError
 from podium.executor.step_input import StepInput, build_messages
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter, ShownContext
-from podium.recordings.files import COLUMNS
+from podium.recordings.recording_model import COLUMNS
 from podium.types import ANSWER_WHOLE_QUESTION, Message, Profile, Question
 from podium.workers.base import Request
 from podium.workers.replay import ReplayWorker

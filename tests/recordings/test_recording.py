@@ -17,8 +17,7 @@ import pytest
 
 from podium.errors import ConfigError
 from podium.recordings import RecordedResponse, Recording, header_path
-from podium.recordings.files import COLUMNS
-from podium.recordings.recording import RecordingLoader
+from podium.recordings.recording_model import COLUMNS
 from podium.types import Profile
 from podium.workers.replay import ReplayWorker
 
@@ -198,16 +197,6 @@ def test_rows_whose_hash_differs_from_the_header_are_refused(
     shutil.copy(other.path, small.path)
     with pytest.raises(ConfigError, match="does not fit its header"):
         Recording.open(small.path)
-
-
-def test_recording_loader_opens_each_file_once_relative_to_its_folder(
-    small: Recording, tmp_path: Path
-) -> None:
-    loader = RecordingLoader(tmp_path)
-    assert loader.open(Path("small.parquet")) is loader.open(Path("small.parquet"))
-    assert loader.open(small.path).header == small.header
-    with pytest.raises(ConfigError, match="there is no such file"):
-        loader.open(Path("none.parquet"))
 
 
 def test_a_recording_in_use_is_opened_once_while_its_files_stay(small: Recording) -> None:

@@ -14,8 +14,8 @@ from pyarrow import parquet
 from podium.errors import ConfigError
 from podium.planners import SelfConsistency, Single
 from podium.recordings import RecordedResponse, Recording
-from podium.recordings.files import to_batch
 from podium.recordings.recording_model import RecordedWorker, RecordingHeader
+from podium.recordings.writer import to_batch
 from podium.rollout import run_rollout
 from podium.rollout.data_fingerprint import grader_settings
 from podium.tasks import Grade, open_tasks

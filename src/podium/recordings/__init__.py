@@ -5,7 +5,6 @@ cannot show how an answer would change with a rewritten subtask or with other wo
 recording may also hold conditioned responses: those that a worker gave to such a context (`ShownContext`).
 """
 
-from podium.recordings.files import header_path, require_pyarrow, unfinished_path
 from podium.recordings.recording import Recording
 from podium.recordings.recording_model import (
     SPLIT_NAMES,
@@ -16,9 +15,12 @@ from podium.recordings.recording_model import (
     RecordingHeader,
     ShownContext,
     hashed_id,
+    header_path,
     names_conditioned,
     reference,
+    require_pyarrow,
     split_by_hash,
+    unfinished_path,
 )
 from podium.recordings.writer import RecordingWriter
 

@@ -14,12 +14,16 @@ from weakref import WeakValueDictionary
 from pydantic import ValidationError
 
 from podium.errors import ConfigError
-from podium.recordings.files import COLUMNS, RESPONSE_COLUMNS, header_path, require_pyarrow, schema
 from podium.recordings.recording_model import (
+    COLUMNS,
+    RESPONSE_COLUMNS,
     RecordedQuestion,
     RecordedResponse,
     RecordingHeader,
     ShownContext,
+    header_path,
+    require_pyarrow,
+    schema,
 )
 
 if TYPE_CHECKING:
@@ -58,25 +62,29 @@ class Recording:
             raise ConfigError(
                 f"{path} is a header's name; give the recording itself, {path.with_suffix('.parquet')}."
             )
-        content = _content(path)
+        if not path.is_file():
+            raise _missing(path)
         header_file = header_path(path)
+        about, header_text = path.stat(), _content(header_file)
+        key = path.resolve(), about.st_ino, about.st_size, about.st_mtime_ns, header_text
+        opened = _in_use.get(key)
+        if isinstance(opened, cls):
+            return opened
         try:
-            header = RecordingHeader.model_validate_json(_content(header_file))
+            header = RecordingHeader.model_validate_json(header_text)
         except ValidationError:
             raise ConfigError(
                 f"{header_file} is not the header of a recording; import the source again."
             ) from None
+        content = _content(path)
         if hashlib.sha256(content).hexdigest() != header.sha256:
             raise ConfigError(f"{path} does not fit its header {header_file}; import the source again.")
-        resolved = path.resolve()
-        opened = _in_use.get(resolved)
-        if not isinstance(opened, cls) or opened.header != header:
-            try:
-                opened = _in_use[resolved] = cls(path, header, _rows(content))
-            except (KeyError, pa.ArrowException):
-                raise ConfigError(
-                    f"{path} does not have the columns of a recording; import the source again."
-                ) from None
+        try:
+            opened = _in_use[key] = cls(path, header, _rows(content))
+        except (KeyError, pa.ArrowException):
+            raise ConfigError(
+                f"{path} does not have the columns of a recording; import the source again."
+            ) from None
         return opened
 
     @property
@@ -153,9 +161,13 @@ class Recording:
         return self._responses[number]
 
 
+def _missing(file: Path) -> ConfigError:
+    return ConfigError(f"{file}: there is no such file; a recording is NAME.parquet and NAME.json.")
+
+
 def _content(file: Path) -> bytes:
     if not file.is_file():
-        raise ConfigError(f"{file}: there is no such file; a recording is NAME.parquet and NAME.json.")
+        raise _missing(file)
     try:
         return file.read_bytes()
     except OSError as error:
@@ -175,24 +187,5 @@ def _rows(content: bytes) -> pa.Table:
     return read.select(names).cast(pa.schema([form.field(name) for name in names]))
 
 
-_in_use: WeakValueDictionary[Path, Recording] = WeakValueDictionary()
-"""The open recordings, by the path of their file."""
-
-
-class RecordingLoader:
-    """Opens recordings whose paths are seen from one folder, each file once, however many workers replay it."""
-
-    def __init__(self, folder: Path = Path()) -> None:
-        self._folder = folder
-        self._open: dict[Path, Recording] = {}
-
-    def open(self, path: Path) -> Recording:
-        """The recording at `path`.
-
-        Raises:
-            ConfigError: it cannot be read.
-        """
-        full_path = self._folder / path
-        if full_path not in self._open:
-            self._open[full_path] = Recording.open(full_path)
-        return self._open[full_path]
+_in_use: WeakValueDictionary[tuple[object, ...], Recording] = WeakValueDictionary()
+"""The open recordings, by path and state of their file, and by their header."""

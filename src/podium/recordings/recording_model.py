@@ -1,4 +1,5 @@
-"""The data model of a recording: questions with their splits, and the scored responses of workers to each."""
+"""What a recording is: questions with their splits, the scored responses of workers to each, and the files and columns
+that hold them."""
 
 from __future__ import annotations
 
@@ -6,14 +7,17 @@ import hashlib
 import json
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from podium.errors import ConfigError
 from podium.types import FrozenModel, Price, estimate_tokens
 
 if TYPE_CHECKING:
-    pass
+    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -161,3 +165,45 @@ def split_by_hash(question_id: str) -> str:
     """The split of a question whose source has none: 70, 15 and 15 % by a hash of its id."""
     uniform = int.from_bytes(hashlib.sha256(f"split/{question_id}".encode()).digest()[:4], "big") / 2**32
     return SPLITS[0] if uniform < 0.7 else SPLITS[1] if uniform < 0.85 else SPLITS[2]
+
+
+RESPONSE_COLUMNS = (
+    "worker", "sample", "response", "answer", "score", "input_tokens", "output_tokens", "estimated", "seconds",
+)  # fmt: skip
+"""The columns of a `RecordedResponse`, in the order of its fields."""
+COLUMNS = ("question_id", "question", "gold", "family", "split", *RESPONSE_COLUMNS, "seen", "shown")
+"""The columns of the parquet file, which has one row for each response. Rows of one question follow each other. The
+last two are the key and the document of the `ShownContext`; both are null in the rows of bare questions."""
+
+
+def schema() -> pa.Schema:
+    """Names and types of the columns, in order."""
+    import pyarrow as pa  # noqa: PLC0415 - an optional extra
+
+    types = {
+        "sample": pa.int32(),
+        "score": pa.float32(),
+        "input_tokens": pa.int32(),
+        "output_tokens": pa.int32(),
+        "estimated": pa.bool_(),
+        "seconds": pa.float32(),
+    }
+    return pa.schema([(name, types.get(name, pa.string())) for name in COLUMNS])
+
+
+def require_pyarrow() -> None:
+    """`ConfigError` if pyarrow is not installed. Asked before anything is paid that only pyarrow can write."""
+    if find_spec("pyarrow") is None:
+        raise ConfigError(
+            "Recordings need pyarrow, which is not installed: pip install 'podium-conductor[recordings]'."
+        )
+
+
+def header_path(path: Path) -> Path:
+    """Where the header of the recording at `path` is."""
+    return path.with_suffix(".json")
+
+
+def unfinished_path(recording: Path) -> Path:
+    """The folder that keeps the answers of a recording until it is finished."""
+    return recording.with_suffix(".partial")

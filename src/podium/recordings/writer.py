@@ -1,29 +1,42 @@
 """Collects the responses of a recording in any order, and writes the recording.
 
-A temporary SQLite file has them, so that memory stays small. `write` sorts them into one parquet file and writes its
-header.
+A temporary SQLite file has them, so that memory stays small. `write` sorts them into one parquet file, and writes its
+header. Both are written under temporary names and then renamed, so an interrupted write leaves the old files.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from podium.errors import StoreError, UsageError
-from podium.recordings.files import require_pyarrow, write_files
+from podium.files import atomic_file
 from podium.recordings.recording_model import (
+    COLUMNS,
     RecordedQuestion,
     RecordedResponse,
     RecordedWorker,
     RecordingHeader,
     ShownContext,
+    header_path,
+    require_pyarrow,
+    schema,
 )
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_GROUP_ROWS = 4096
+"""The most rows of a row group. It is small enough that parquet stores each question's text once in a group."""
+_GROUP_CHARS = 2**25
+"""A row group ends after this many characters, because all of it is in memory several times."""
 _TABLES = (
     "create table question (id text primary key, text text, gold text, family text, split text)",
     # `seen` is empty where the worker was asked the bare question: a key with null would not be unique.
@@ -175,7 +188,7 @@ class RecordingWriter:
             sha256="",
         )
         with _store_errors():
-            return write_files(path, self._db.execute(_ROWS), header)
+            return _write_files(path, self._db.execute(_ROWS), header)
 
     def _workers(
         self, known: Mapping[str, RecordedWorker]
@@ -218,3 +231,54 @@ def _storable(row: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(
         value.encode("utf-8", "replace").decode() if isinstance(value, str) else value for value in row
     )
+
+
+def _write_files(path: Path, rows: Iterable[tuple[Any, ...]], header: RecordingHeader) -> RecordingHeader:
+    """Write `rows` to `path` and the header next to it; returns the header with the SHA-256 of the rows.
+
+    Args:
+        rows: those of one question follow each other. One row group is in memory at a time.
+
+    Raises:
+        StoreError: the disk is full, or the folder cannot be written.
+    """
+    try:
+        with atomic_file(header_path(path)) as header_part, atomic_file(path) as rows_part:
+            _write_rows(rows_part, rows)
+            with rows_part.open("rb") as written:
+                digest = hashlib.file_digest(written, "sha256").hexdigest()
+            whole = header.model_copy(update={"sha256": digest})
+            text = json.dumps(whole.model_dump(mode="json"), indent=2, ensure_ascii=False)
+            header_part.write_text(f"{text}\n", encoding="utf-8")
+    except OSError as error:
+        raise StoreError.of_file(path, error) from None
+    return whole
+
+
+def _write_rows(path: Path, rows: Iterable[tuple[Any, ...]]) -> None:
+    import pyarrow.parquet as pq  # noqa: PLC0415 - an optional extra
+
+    with pq.ParquetWriter(path, schema(), compression="zstd", compression_level=9) as writer:
+        group: list[tuple[Any, ...]] = []
+        chars = 0
+        for row in rows:
+            group.append(row)
+            chars += sum(len(value) for value in row if isinstance(value, str))
+            if len(group) == _GROUP_ROWS or chars >= _GROUP_CHARS:
+                writer.write_batch(to_batch(group))
+                group.clear()
+                chars = 0
+        if group:
+            writer.write_batch(to_batch(group))
+
+
+def to_batch(rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
+    """Rows as one batch."""
+    import pyarrow as pa  # noqa: PLC0415 - an optional extra
+
+    form = schema()
+    columns = list(zip(*rows, strict=True))
+    estimated = COLUMNS.index("estimated")
+    columns[estimated] = tuple(map(bool, columns[estimated]))
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, form, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=form)

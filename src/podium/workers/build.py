@@ -15,7 +15,6 @@ from typing import Any, NoReturn
 
 from podium.errors import ConfigError, WorkerError
 from podium.plugins import PluginGroup
-from podium.recordings.recording import RecordingLoader
 from podium.workers.base import Request, Worker
 from podium.workers.connections import Connections
 from podium.workers.gguf_servers import GgufServers
@@ -43,10 +42,8 @@ class BuildContext:
     """What the workers of one pool share while they are built."""
 
     connections: Connections = field(default_factory=Connections)
-    recordings: RecordingLoader = field(default_factory=RecordingLoader)
     folder: Path = Path()
-    """Paths in specs are relative to this folder. Only paths of recordings are relative to the folder of
-    `recordings`."""
+    """Paths in specs are relative to this folder."""
     gguf_servers: GgufServers = field(default_factory=GgufServers)
 
 
@@ -188,11 +185,12 @@ def _read_env(names: Iterable[str], secrets: Secrets) -> dict[str, str]:
 
 
 def _build_replay(spec: ReplaySpec, context: BuildContext) -> Worker:
+    from podium.recordings import Recording  # noqa: PLC0415
     from podium.workers.replay import ReplayWorker  # noqa: PLC0415
 
     return ReplayWorker(
         spec.to_profile(),
-        context.recordings.open(spec.recording),
+        Recording.open(context.folder / spec.recording),
         spec.worker or spec.name,
         samples=spec.samples,
         assumed_output_tokens=spec.assumed_output_tokens,

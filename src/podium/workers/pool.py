@@ -14,7 +14,6 @@ from typing import TypeVar
 from podium.config import Settings, SettingsSource, suggestion
 from podium.config.toml_lines import Where
 from podium.errors import ConfigError
-from podium.recordings.recording import RecordingLoader
 from podium.shipped import shipped_pool
 from podium.types import Profile
 from podium.workers.base import Worker
@@ -235,7 +234,7 @@ def build_pool(
     Raises:
         ConfigError: the file has something that cannot be used.
     """
-    context = BuildContext(Connections(), RecordingLoader(folder), folder)
+    context = BuildContext(Connections(), folder)
     try:
         rated_by = _with_override_paths(spec, source, ()).ratings
         ratings = Ratings.open(folder / rated_by) if rated and rated_by else None
