@@ -20,7 +20,6 @@ from podium.evals.suite.manifest import (
     SuiteManifest,
     SuiteRow,
     SuiteTable,
-    TableSettings,
     tables_of,
 )
 from podium.evals.suite.plan_controls import PLAN_CONTROLS
@@ -67,11 +66,12 @@ async def check_suite(
                 inputs_by_pool[None] = await opened.enter_async_context(
                     ComparisonInputs.open(table, open_inputs, tasks)
                 )
-                for entry in _entries(settings, table):
+                entries = [entry for entry in settings.planner if entry.is_evaluated_on(table.tasks)]
+                for entry in entries:
                     if entry.pool not in inputs_by_pool:
                         pool_inputs = ComparisonInputs.open(table.with_pool_of(entry), tasks=tasks)
                         inputs_by_pool[entry.pool] = await opened.enter_async_context(pool_inputs)
-                checked.append(await _checked(inputs_by_pool, settings, run))
+                checked.append(await _checked(inputs_by_pool, entries, settings, run))
         except UsageError as error:
             problems += str(error).split("\n")
     if problems:
@@ -79,13 +79,11 @@ async def check_suite(
     return SuiteManifest(settings=settings, tables=tuple(checked))
 
 
-def _entries(settings: SuiteSettings, table: TableSettings) -> list[PlannerEntry]:
-    """The planners of a table."""
-    return [entry for entry in settings.planner if entry.is_evaluated_on(table.tasks)]
-
-
 async def _checked(
-    inputs_by_pool: Mapping[PoolEntry | None, ComparisonInputs], settings: SuiteSettings, run: Path
+    inputs_by_pool: Mapping[PoolEntry | None, ComparisonInputs],
+    entries: Sequence[PlannerEntry],
+    settings: SuiteSettings,
+    run: Path,
 ) -> SuiteTable:
     """The table of one task set and pool.
 
@@ -111,7 +109,7 @@ async def _checked(
     rows: list[SuiteRow] = []
     training: dict[PoolEntry | None, list[SuiteRow]] = {}
     pays = False
-    for entry in _entries(settings, table):
+    for entry in entries:
         inputs = inputs_by_pool[entry.pool]
         for planner in _expanded(inputs, entry):
             if planner.checkpoint is not None and planner.checkpoint in misfits:

@@ -1,23 +1,31 @@
 """Runs a suite in a run's folder: first the training questions that choices need, then every planner and control.
 
-The folder keeps the answers. After a kill, the same command continues and makes only missing answers. `check` decides
-what may run.
+The folder keeps the answers. After a kill, the same command continues and makes only missing answers. What costs
+nothing runs in child processes, each of which runs this file as a module, one job at a time, and sends its answers back
+as lines. Only the parent writes files. If the parent has ended, a child ends at its next answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 
 from podium.calls import Dispatcher
-from podium.child_process import usable_cores
+from podium.child_process import ChildEndedError, ChildProcess, usable_cores
+from podium.errors import PodiumError, UsageError, flatten_group
 from podium.evals.answering.answer_files import AnswerFiles, OnAnswer
 from podium.evals.suite.comparison_inputs import ComparisonInputs
 from podium.evals.suite.job import run_jobs
 from podium.evals.suite.manifest import SuiteJob, SuiteManifest
-from podium.evals.suite.processes import run_in_children
 from podium.evals.suite.training_answers import SharedByJobs
 from podium.planners import find_baseline
+from podium.rollout import Rollout
 
 
 async def run_suite(
@@ -39,6 +47,7 @@ async def run_suite(
     Raises:
         UsageError: a planner cannot take the questions.
         BudgetError: a spend limit refused a call. The answers until then are kept.
+        PodiumError: a child process ended before its job ended.
     """
     results, sizes = AnswerFiles(run, on_answer), manifest.answers
     shared = SharedByJobs(results, dispatcher, open_inputs)
@@ -48,7 +57,7 @@ async def run_suite(
         left = [job for job in jobs if any(results.unfinished(key, sizes[key]) for key in job.keys.values())]
         if processes > 1 and len(left) > 1:
             groups = _grouped(left, _predictions)
-            await run_in_children(results, groups, min(processes, len(groups)))
+            await _run_in_children(results, groups, min(processes, len(groups)))
         else:
             for group in _grouped(left, _asked_together):
                 await run_jobs(group, shared)
@@ -80,3 +89,75 @@ def _predictions(job: SuiteJob) -> object | None:
     known = find_baseline(job.entry.planner)
     learns = known is not None and known[0].learns
     return (job.table.label, job.seed, *job.entry.planner.split(":")[:2]) if learns else None
+
+
+async def _run_in_children(results: AnswerFiles, groups: Iterable[list[SuiteJob]], processes: int) -> None:
+    """Run all jobs, `processes` at a time. The jobs of a group run in one process, one after the other."""
+    waiting = iter(groups)
+    with ThreadPoolExecutor(processes, thread_name_prefix="suite") as threads:
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for _ in range(processes):
+                    tasks.create_task(_run_child(results, waiting, threads))
+        except BaseExceptionGroup as errors:
+            own = errors.subgroup(PodiumError)
+            if own is None:
+                raise
+            raise next(flatten_group(own)) from None
+
+
+async def _run_child(
+    results: AnswerFiles, waiting: Iterator[list[SuiteJob]], threads: ThreadPoolExecutor
+) -> None:
+    """Run jobs in a child until no group waits."""
+    loop = asyncio.get_running_loop()
+    child = ChildProcess(("-m", __name__, str(results.folder.parent)))
+    try:
+        for job in chain.from_iterable(waiting):
+            try:
+                await loop.run_in_executor(threads, child.write_line, job.to_json().encode())
+                while (message := json.loads(await loop.run_in_executor(threads, child.read_line))) != "done":
+                    if "refused" in message:
+                        raise UsageError(message["refused"])
+                    answer = Rollout.model_validate_json(message["line"])
+                    results.add(message["key"], message["label"], answer)
+            except ChildEndedError as error:
+                raise PodiumError(
+                    f"A process that ran {job.entry.row} {error}; run the same command again: all answers until "
+                    "then are kept."
+                ) from None
+    finally:
+        # A thread that still reads then gets the end of the output.
+        child.stop()
+
+
+def _run_as_child(run: Path) -> None:
+    """Read jobs from standard input, one per line, and write answers to standard output."""
+    out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    # The output is for answers, and not for what graders print.
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+
+    def send(message: object) -> None:
+        try:
+            out.write(json.dumps(message) + "\n")
+            out.flush()
+        except BrokenPipeError:  # The parent has ended.
+            os._exit(1)
+
+    class SentAnswers(AnswerFiles):
+        """Answers that the parent writes."""
+
+        def add(self, key: str, label: str, answer: Rollout) -> None:
+            send({"key": key, "label": label, "line": answer.to_json_line()})
+
+    shared = SharedByJobs(SentAnswers(run))
+    for text in sys.stdin:
+        try:
+            asyncio.run(run_jobs([SuiteJob.model_validate_json(text)], shared))
+        except UsageError as error:
+            send({"refused": str(error)})
+        send("done")
+
+
+if __name__ == "__main__":
+    _run_as_child(Path(sys.argv[1]))
