@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
-from podium.evals.answering.answer_files import AnswerFiles
+from podium.evals.answer_files import AnswerFiles
 from podium.evals.suite.manifest import SUITE, SuiteManifest
 from podium.rollout import Rollout
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from podium.evals.answering.answer_files import AnswerFiles
+from podium.evals.answer_files import AnswerFiles
 from podium.evals.evaluation import Evaluation, accuracy, seed_of
 from podium.evals.suite.comparisons import evaluations_of, share_text
 from podium.evals.suite.manifest import SUITE, SuiteManifest

@@ -13,7 +13,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from podium.evals.answering.answer_files import AnswerFiles
+from podium.evals.answer_files import AnswerFiles
 from podium.evals.suite.comparisons import evaluations_of
 from podium.evals.suite.manifest import SUITE, SuiteManifest
 from podium.rollout import Rollout

@@ -25,8 +25,7 @@ from podium.conductor.settings import SOURCES
 from podium.config import load
 from podium.config.toml_text import toml_text
 from podium.errors import StoreError, UsageError
-from podium.evals.answering.answer_files import AnswerFiles
-from podium.evals.answering.progress import accuracy_so_far
+from podium.evals.answer_files import AnswerFiles, accuracy_so_far
 from podium.evals.comparison_table import comparison_markdown, terminal_table
 from podium.evals.look_log import TEST
 from podium.evals.suite.check import check_suite

@@ -15,7 +15,8 @@ from podium.cli.printable import counted, printable, say, shorten
 from podium.cli.terminal import open_console
 
 if TYPE_CHECKING:
-    from podium.evals.answering.progress import AskingProgress, ShowProgress
+    from podium.evals.answer_files import ShowProgress
+    from podium.evals.question_table import AskingProgress
 
 _EVERY_S = 30.0
 _LONGEST_ERROR = 300

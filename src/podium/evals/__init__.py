@@ -1,6 +1,6 @@
 """Evaluation: planners on held-out questions, compared at equal cost, and the report of a run.
 
-`answering` keeps the answers that workers and planners give. `suite` runs comparisons, `study` finds out whether a
+`answer_files` and `question_table` keep answers. `suite` runs comparisons, `study` finds out whether a
 team pays, `recorder` records workers, and `rating` measures workers for planners.
 """
 

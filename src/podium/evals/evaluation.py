@@ -199,6 +199,15 @@ def seed_of(rollout: Rollout) -> str:
     return rollout.trace.seed.split("/")[1]
 
 
+def is_missing(kept: Rollout | None, *, judged: bool = True) -> bool:
+    """Whether a question has yet to be answered, or its kept answer to be graded again.
+
+    Args:
+        judged: whether each answer can have a verdict. If not, a failed grader leaves nothing to do.
+    """
+    return kept is None or (judged and kept.grade.failure is not None)
+
+
 @dataclass(eq=False)
 class EvaluationJob:
     """A planner, the questions that it answers, and its rollouts so far."""
@@ -212,7 +221,7 @@ class EvaluationJob:
     kept: Mapping[tuple[str, int], Rollout] = field(default_factory=dict)
     """Rollouts that were made before, by task id and repeat. They are not made again."""
     judged: bool = True
-    """Whether each answer can have a verdict. Then the kept answers whose grader failed are graded again."""
+    """As in `is_missing`."""
     on_rollout: Callable[[Rollout], None] | None = None
     """Called with each new rollout."""
 
@@ -223,8 +232,7 @@ class EvaluationJob:
         """The rollouts by task id and repeat. A rollout that is still missing, or has no verdict yet, is None."""
         for slot in ((task.id, repeat) for repeat in range(self.repeats) for task in self.tasks):
             kept = self.kept.get(slot)
-            lacks_verdict = kept is not None and self.judged and kept.grade.failure is not None
-            self.rollouts[slot] = None if lacks_verdict else kept
+            self.rollouts[slot] = None if is_missing(kept, judged=self.judged) else kept
 
     @cached_property
     def learner(self) -> Learner | None:

@@ -14,8 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from podium.errors import RunMismatchError, UsageError
-from podium.evals.answering.progress import AskingProgress, ShowProgress
-from podium.evals.answering.question_table import QuestionTable, ask_each_alone, open_run_dispatcher
+from podium.evals.answer_files import ShowProgress
+from podium.evals.question_table import (
+    AskingProgress,
+    QuestionTable,
+    ask_each_alone,
+    open_run_dispatcher,
+)
 from podium.recordings import (
     SPLITS,
     RecordedQuestion,
@@ -239,7 +244,7 @@ class RecordingRun:
         lacking = [f"responses that are still missing ({missing})"] if missing else []
         with RecordingWriter() as writer:
             for worker in self.pool.answering:
-                for (task_id, sample), answer in table.kept_answers(table.alone(worker).key).items():
+                for (task_id, sample), answer in table.alone(worker).kept().items():
                     response = _response(worker, answer)
                     if response is not None and sample < self.repeats:
                         writer.add_question(recorded[task_id])

@@ -14,10 +14,9 @@ import pytest
 from podium.calls import Dispatcher
 from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.errors import UsageError
-from podium.evals.answering.answer_files import AnswerFiles
-from podium.evals.answering.progress import AskingProgress
-from podium.evals.answering.question_table import QuestionTable
+from podium.evals.answer_files import AnswerFiles
 from podium.evals.evaluation import evaluate
+from podium.evals.question_table import AskingProgress, QuestionTable, answer_table
 from podium.evals.recorded_answers import read_answers
 from podium.evals.study.answers import StudyAnswers, ask_workers
 from podium.evals.study.judging import NoVerdictGrader, OutcomeGrader, PoolJudge, near_misses
@@ -222,11 +221,11 @@ async def test_a_file_of_answers_is_read_once_before_its_questions_are_asked(
     pool = team()
     table = table_of(tmp_path, pool, TASKS)
     planners = [table.alone(name) for name in pool.names]
-    await table.with_questions(TASKS[:3]).answer(planners, Dispatcher())
+    await answer_table([table.with_questions(TASKS[:3]).alone(name) for name in pool.names], Dispatcher())
     assert sorted(reads) == sorted(planner.key for planner in planners)
-    await table.answer(planners, Dispatcher())
+    await answer_table(planners, Dispatcher())
     assert calls(pool) == [5, 5]
-    assert [table.missing(planner.key) for planner in planners] == [0, 0]
+    assert [planner.missing() for planner in planners] == [0, 0]
 
 
 async def test_study_repeats_a_fifth_of_questions_but_votes_use_one_answer(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from podium.config import build
-from podium.evals.answering.answer_files import RESULTS
+from podium.evals.answer_files import RESULTS
 from podium.evals.suite.check import check_suite
 from podium.evals.suite.manifest import SuiteManifest
 from podium.evals.suite.suite_run import run_suite

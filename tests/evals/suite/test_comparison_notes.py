@@ -9,7 +9,7 @@ from suites import check
 
 from evals.graded_evaluations import column, graded
 from podium.evals import Evaluation
-from podium.evals.answering.answer_files import AnswerFiles
+from podium.evals.answer_files import AnswerFiles
 from podium.evals.suite.comparisons import comparison_of
 
 

@@ -11,7 +11,7 @@ from suites import answers, check, data, run
 
 from evals.recorded_world import world, write_recording
 from podium.errors import ConfigError, UsageError
-from podium.evals.answering.answer_files import AnswerFiles
+from podium.evals.answer_files import AnswerFiles
 from podium.evals.comparison import ORACLE
 from podium.evals.suite.comparisons import comparison_of, evaluations_of
 from podium.evals.suite.suite_run import run_suite

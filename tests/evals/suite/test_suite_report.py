@@ -13,7 +13,7 @@ import pytest
 from suites import check, data
 
 from podium.errors import UsageError
-from podium.evals.answering.answer_files import RESULTS
+from podium.evals.answer_files import RESULTS
 from podium.evals.suite.manifest import SUITE
 from podium.evals.suite.report import write_report
 from podium.evals.suite.suite_run import run_suite

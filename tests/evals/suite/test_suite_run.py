@@ -11,7 +11,7 @@ import pytest
 from suites import ALONE, answers, check, data, policy, run
 
 from podium.errors import ConfigError, UsageError
-from podium.evals.answering.answer_files import RESULTS, AnswerFiles
+from podium.evals.answer_files import RESULTS, AnswerFiles
 from podium.evals.evaluation import Evaluation
 from podium.evals.suite import comparison_inputs
 from podium.evals.suite.comparisons import comparison_of, evaluations_of

@@ -13,9 +13,8 @@ from typing import Self
 
 from podium.calls import Dispatcher
 from podium.errors import UsageError
-from podium.evals.answering.answer_files import answer_matrix
-from podium.evals.answering.progress import AskingProgress, ShowProgress
-from podium.evals.answering.question_table import QuestionTable, ask_each_alone
+from podium.evals.answer_files import ShowProgress, answer_matrix
+from podium.evals.question_table import AskingProgress, QuestionTable, ask_each_alone
 from podium.evals.study.estimate import REPEATED, most_samples
 from podium.evals.study.judging import NearMisses, by_agreement, near_misses
 from podium.evals.study.questions import JudgedBy
@@ -138,5 +137,5 @@ class StudyAnswers:
 
 def _kept(table: QuestionTable, worker: str) -> Mapping[tuple[str, int], Rollout]:
     """The kept answers of a worker to the present questions, by task and repeat."""
-    answers = table.kept_answers(table.alone(worker).key)
+    answers = table.alone(worker).kept()
     return {slot: answer for slot, answer in answers.items() if answer.trace.answer is not None}

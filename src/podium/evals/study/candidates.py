@@ -23,8 +23,12 @@ from pathlib import Path
 
 from podium.calls import Dispatcher
 from podium.errors import BudgetError, UsageError
-from podium.evals.answering.progress import failure_of
-from podium.evals.answering.question_table import QuestionTable, open_run_dispatcher
+from podium.evals.question_table import (
+    QuestionTable,
+    answer_table,
+    failure_of,
+    open_run_dispatcher,
+)
 from podium.evals.rating import find_clusters
 from podium.evals.study.judging import PoolJudge
 from podium.evals.study.questions import StudyQuestions
@@ -149,17 +153,16 @@ async def ask_candidates(
 
 async def _test(name: str, table: QuestionTable, kinds: QuestionKinds, dispatcher: Dispatcher) -> Candidate:
     graded = {task.id: task for task in table.questions}
-    alone = table.alone(name)
     tallies: dict[str, Tally] = {}
     unjudged_usd, reason = 0.0, ""
     for kind, test in ((kind, test) for kind, tests in kinds.tests.items() for test in tests):
-        one_test = table.with_questions([graded[test.id]])
+        alone = table.with_questions([graded[test.id]]).alone(name)
         try:
-            await one_test.answer([alone], dispatcher)
+            await answer_table([alone], dispatcher)
         except BudgetError:
             reason = OUT_OF_BUDGET
             break
-        answer = one_test.kept_answers(alone.key)[test.id, 0]
+        answer = alone.kept()[test.id, 0]
         if answer.trace.answer is None:
             reason = f"broken: {failure_of(answer.trace).removeprefix(f'{name}: ')}"
             break

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,11 +19,10 @@ from podium.calls import Dispatcher
 from podium.conductor.checkpoint import checkpoint_folder
 from podium.conductor.settings import ConductorSettings
 from podium.errors import BudgetError
-from podium.evals.answering.answer_files import answers_key
-from podium.evals.answering.progress import ShowProgress, accuracy_so_far
-from podium.evals.answering.question_table import QuestionTable, TablePlanner
+from podium.evals.answer_files import ShowProgress, accuracy_so_far, answers_key
 from podium.evals.evaluation import Evaluation
 from podium.evals.fingerprints import fingerprint
+from podium.evals.question_table import QuestionTable, TablePlanner, answer_table
 from podium.evals.study.answers import StudyAnswers
 from podium.evals.study.crossfit import MethodResult, folds_of, questions_outside_fold
 from podium.evals.study.decision import FEWEST
@@ -39,16 +38,6 @@ from podium.workers.vote import VOTE, VoteWorker
 PLAIN = "Conductor"
 READING = "Conductor that reads ratings"
 TRAINED = "trained Conductor that reads ratings"
-
-
-@dataclass(frozen=True)
-class _Conductor:
-    """A Conductor to measure."""
-
-    planner: TablePlanner
-    """The Conductor with its name in the report, and the file of its answers."""
-    table: QuestionTable
-    """The Conductor's questions and workers. The workers have ratings if the prompt shows them."""
 
 
 async def measure_conductors(
@@ -76,24 +65,22 @@ async def measure_conductors(
     """
     measured: list[MethodResult] = []
     notes: list[str] = []
-    for conductor in _conductors(table, known, count, checkpoint, seed) if count or checkpoint else ():
-        planner, asked = conductor.planner, conductor.table
-        on_answer = accuracy_so_far(show, asked.missing(planner.key), dispatcher)
+    for planner in _conductors(table, known, count, checkpoint, seed) if count or checkpoint else ():
         with suppress(BudgetError):
-            await asked.answer([planner], dispatcher, on_answer)
-        rollouts = list(asked.kept_answers(planner.key).values())
-        if len(rollouts) < min(FEWEST, len(asked.questions)):
+            await answer_table([planner], dispatcher, accuracy_so_far(show, planner.missing(), dispatcher))
+        rollouts = list(planner.kept().values())
+        if len(rollouts) < min(FEWEST, len(planner.table.questions)):
             notes.append(
                 f"The {planner.label} is left out: the budget ended after {len(rollouts)} questions."
             )
         else:
-            measured.append(await _result(conductor, known, rollouts))
+            measured.append(await _result(planner, known, rollouts))
     return measured, notes
 
 
 def _conductors(
     table: QuestionTable, known: StudyAnswers, count: int, checkpoint: str | None, seed: str
-) -> Iterator[_Conductor]:
+) -> Iterator[TablePlanner]:
     pool, answers, tasks = table.pool, known.answers, known.tasks
     folds = folds_of(len(tasks), seed)
     by_fold = [
@@ -126,7 +113,7 @@ def _conductors(
 
 def _conductor(
     name: str, team: TeamSettings, table: QuestionTable, ratings: Sequence[Ratings] = ()
-) -> _Conductor:
+) -> TablePlanner:
     """A Conductor by its name in the report.
 
     Args:
@@ -137,12 +124,12 @@ def _conductor(
     workers = [(worker.profile.name, worker.identity) for worker in table.pool]
     shown = [one.model_dump(mode="json") for one in ratings]
     described = team.conductor.model_dump(mode="json"), files, workers, shown
-    return _Conductor(TablePlanner(answers_key(name, described), name, team), table)
+    return TablePlanner(table, answers_key(name, described), name, team)
 
 
-async def _result(conductor: _Conductor, known: StudyAnswers, rollouts: Sequence[Rollout]) -> MethodResult:
+async def _result(conductor: TablePlanner, known: StudyAnswers, rollouts: Sequence[Rollout]) -> MethodResult:
     questions, runs = len(known.tasks), len(rollouts)
-    opened = open_planner(conductor.planner.team, conductor.table.pool, seed="0")
+    opened = open_planner(conductor.team, conductor.table.pool, seed="0")
     await opened.close()
     note = f"It is {opened.description}. Its price includes its own planning."
     if runs < questions:
@@ -156,7 +143,7 @@ async def _result(conductor: _Conductor, known: StudyAnswers, rollouts: Sequence
         cost_Q[index] = rollout.trace.uncached_usd
         if rollout.grade.failure is None:
             score_Q[index] = float(rollout.correct)
-    return MethodResult(conductor.planner.label, score_Q, cost_Q, None, note=note)
+    return MethodResult(conductor.label, score_Q, cost_Q, None, note=note)
 
 
 def _with_ratings(pool: Pool, ratings: Ratings | None) -> Pool:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from podium.errors import ConfigError, NoTasksError, UsageError
-from podium.evals.answering.question_table import QuestionTable
+from podium.evals.question_table import QuestionTable
 from podium.evals.study.judging import JudgedGrader, NoVerdictGrader, OutcomeGrader, PoolJudge
 from podium.recordings.recording_model import hashed_id
 from podium.rows import is_empty, is_table, read_rows

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from podium.errors import UsageError
-from podium.evals.answering.progress import AskingProgress, ShowProgress
-from podium.evals.answering.question_table import open_run_dispatcher
+from podium.evals.answer_files import ShowProgress
+from podium.evals.question_table import AskingProgress, open_run_dispatcher
 from podium.evals.study.answers import StudyAnswers, ask_workers
 from podium.evals.study.conducting import measure_conductors
 from podium.evals.study.crossfit import crossfit

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from podium.evals.answering.answer_files import AnswerFiles, without_garbage_collection
+from podium.evals.answer_files import AnswerFiles, without_garbage_collection
 from podium.evals.comparison import ORACLE, Comparison, comparison_row, with_adjusted_p_values
 from podium.evals.evaluation import Evaluation, accuracy, seed_of
 from podium.evals.look_log import describe_looks

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, get_args
 
 from pydantic import Field
 
-from podium.evals.answering.answer_files import answers_key
+from podium.evals.answer_files import answers_key
 from podium.evals.comparison import PlannerKind
 from podium.evals.fingerprints import digest
 from podium.evals.json_file import JsonFile

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from podium.errors import UsageError
-from podium.evals.answering.answer_files import AnswerFiles, without_garbage_collection
+from podium.evals.answer_files import AnswerFiles, without_garbage_collection
 from podium.evals.charts import pareto_chart, whisker
 from podium.evals.comparison import Comparison, ComparisonRow
 from podium.evals.comparison_table import format_interval, percent, points, table_cells, table_notes

@@ -19,7 +19,7 @@ from pathlib import Path
 from podium.calls import Dispatcher
 from podium.child_process import ChildEndedError, ChildProcess, usable_cores
 from podium.errors import PodiumError, UsageError, flatten_group
-from podium.evals.answering.answer_files import AnswerFiles, OnAnswer
+from podium.evals.answer_files import AnswerFiles, OnAnswer
 from podium.evals.suite.comparison_inputs import ComparisonInputs
 from podium.evals.suite.job import run_jobs
 from podium.evals.suite.manifest import SuiteJob, SuiteManifest

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from podium.calls import Dispatcher
 from podium.errors import UsageError
-from podium.evals.answering.answer_files import AnswerFiles, answer_matrix
+from podium.evals.answer_files import AnswerFiles, answer_matrix
 from podium.evals.plan_selection import COST_TOLERANCE, PLANNER_SELECTIONS, best_fixed_plan, voter_prices
 from podium.evals.recorded_answers import measurable_workers, read_answers
 from podium.evals.suite.comparison_inputs import ComparisonInputs, OpenTasks

@@ -13,7 +13,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from podium.calls import Dispatcher
 from podium.errors import RunMismatchError, StoreError
+from podium.evals.evaluation import is_missing
 from podium.evals.fingerprints import digest
 from podium.planners.answers import AnswerMatrix, MeasuredAnswer
 from podium.rollout import Rollout
@@ -33,6 +35,8 @@ def answers_key(name: str, described: Any) -> str:
 
 OnAnswer = Callable[[str, Rollout], None]
 """Called with (label of the row, answer) for each new answer."""
+ShowProgress = Callable[[str, int, int], None]
+"""Called with (what is done, how many, of how many)."""
 
 
 class AnswerFiles:
@@ -105,7 +109,7 @@ class AnswerFiles:
             return max(0, answers - len(lines))
         # An answer that was graded again has two lines.
         found = self.answers(key).values()
-        return max(0, answers - len(found)) + sum(answer.grade.failure is not None for answer in found)
+        return max(0, answers - len(found)) + sum(map(is_missing, found))
 
     def without_verdict(self, keys: Iterable[str]) -> frozenset[str]:
         """The ids of the tasks to which an answer in any of these files has no verdict.
@@ -159,3 +163,28 @@ def answer_matrix(answers_of: Mapping[str, Sequence[Sequence[Rollout]]]) -> Answ
     }
     first = next(iter(answers_of.values()))
     return AnswerMatrix.of([answers[0].trace.question.text for answers in first], measured)
+
+
+def accuracy_so_far(show: ShowProgress, left: int, dispatcher: Dispatcher | None = None) -> OnAnswer:
+    """A listener that shows, after each of the `left` answers, the row, its accuracy so far and all dollars so far.
+
+    Args:
+        dispatcher: a dispatcher whose spend limit of the run has the paid dollars, including judging. If there is no
+            such limit, the dollars are those of the answers, as if nothing had been cached.
+    """
+    paid = None if dispatcher is None else dispatcher.run_limit
+    graded: dict[str, list[bool]] = {}
+    count, dollars = 0, 0.0
+    show("Asking", 0, left)
+
+    def on_answer(label: str, answer: Rollout) -> None:
+        nonlocal count, dollars
+        count += 1
+        dollars += answer.trace.uncached_usd
+        verdicts = graded.setdefault(label, [])
+        if answer.grade.failure is None:
+            verdicts.append(answer.grade.correct)
+        right = f"{sum(verdicts) / len(verdicts):.1%} right, " if verdicts else ""
+        show(f"{label}: {right}${dollars if paid is None else paid.spent_usd:.4f} so far", count, left)
+
+    return on_answer

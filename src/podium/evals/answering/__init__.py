@@ -1,1 +1,0 @@
-"""Questions that planners answer into files, for suites, studies and recordings: nothing is asked or paid twice."""
