@@ -178,8 +178,6 @@ def _team_to_compare(options: EvalOptions, keys: Sequence[str], run: Path | None
 
 @dataclass(frozen=True, slots=True)
 class _SuiteRunner:
-    """Runs suites as one command line says."""
-
     folder: Path
     declare: str | None
     """What a run on the test or validation split is for. None if it is not declared."""

@@ -105,7 +105,6 @@ def rate_workers(
 
 
 def _without_gold_warning(workers: Pool, tasks: Sequence[Task]) -> str | None:
-    """A warning if calculators cannot be rated on all questions; None if they can, or if the pool has none."""
     names = ", ".join(worker.profile.name for worker in workers if isinstance(worker, CalculatorWorker))
     known = len(with_gold(tasks))
     if not names or known == len(tasks):

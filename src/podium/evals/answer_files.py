@@ -23,7 +23,6 @@ from podium.rollout.run_folder import cut_torn_line
 from podium.workers.vote import voted_answer
 
 RESULTS = "results"
-"""The folder of these files in a run's folder."""
 
 
 def answers_key(name: str, described: Any) -> str:

@@ -25,7 +25,6 @@ Point = tuple[float, float]
 
 
 def colour(position: int) -> str:
-    """The colour of the worker or curve at `position`."""
     return COLOURS[position % len(COLOURS)]
 
 
@@ -120,8 +119,6 @@ def nice_ticks(low: float, high: float) -> list[float]:
 
 
 class _Scale:
-    """Maps values to coordinates in the drawing."""
-
     def __init__(
         self, xs: tuple[float, float], ys: tuple[float, float], width: int, height: int = HEIGHT
     ) -> None:

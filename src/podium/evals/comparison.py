@@ -53,13 +53,11 @@ class MissingResponses(FrozenModel):
     steps: int
     """Steps that failed, because the recording has no response to what the step shows."""
     plans: int
-    """Plans with such a step."""
     of: int
-    """All plans."""
 
 
 class ComparisonRow(FrozenModel):
-    """The figures of one planner over all questions. Costs are in dollars a question."""
+    """The figures of one planner over all questions, as `Evaluation` defines them. Costs are in dollars a question."""
 
     kind: PlannerKind
     label: str
@@ -74,23 +72,14 @@ class ComparisonRow(FrozenModel):
     steps: float
     calls: float
     tokens: float = 0.0
-    """Input and output tokens, of workers and planner."""
     cost_usd: Figure
-    """Dollars of a question. A cached answer counts with its original cost."""
     saved_usd: Figure = 0.0
-    """The part of the cost that was not paid again, because the answers were in a response cache."""
     latency_s: Figure
-    """Seconds along the critical path."""
     validity: float
-    """Share of plans that could be parsed and checked."""
     failures: int
-    """Rollouts in which a worker failed a step that the answer needed."""
     ungraded: int = 0
-    """Answers that the grader could not judge. Accuracy leaves them out."""
     grading_usd: Figure = 0.0
-    """Dollars that grading all answers took. They are not part of the cost."""
     beyond_recording: float = 0.0
-    """Share of recorded responses in steps to which the real model might have answered something else."""
     rules_out: str = ""
     """What explains the planner's accuracy if this row, a control, is as accurate."""
     unrecorded: MissingResponses | None = None
@@ -112,7 +101,6 @@ class Comparison(JsonFile):
     pool: tuple[str, ...]
     recorded: bool = False
     conditioned: bool = False
-    """Whether the recording has responses to other answers."""
     rows: tuple[ComparisonRow, ...]
     """The rows. If there is a Conductor, it comes first."""
     tasks: str = ""
@@ -143,7 +131,6 @@ class Comparison(JsonFile):
 
     @property
     def is_timed(self) -> bool:
-        """Whether the seconds of any row are known."""
         return any(shown.latency_s for shown in self.rows)
 
     @property
@@ -158,7 +145,6 @@ _MEASURED = (
     "accuracy", "steps", "calls", "tokens", "cost_usd", "saved_usd", "latency_s", "validity", "failures", "ungraded",
     "grading_usd", "beyond_recording",
 )  # fmt: skip
-"""The figures of a row that are those of its evaluation."""
 
 
 def comparison_row(

@@ -21,7 +21,6 @@ _SMALLEST_P = 0.0001
 
 
 def _cells(row: ComparisonRow) -> tuple[str, ...]:
-    """One row as text: a string for each of `HEADINGS`."""
     return (
         row.label,
         f"{percent(row.accuracy.mean)} {format_interval(row.accuracy)}",
@@ -47,7 +46,6 @@ def table_cells(comparison: Comparison) -> list[tuple[str, ...]]:
 
 
 def table_notes(comparison: Comparison) -> Iterator[str]:
-    """The sentences below the table."""
     conditions = ", ".join(_conditions(comparison))
     yield f"{conditions}. In brackets: 95 % intervals over questions; differences are paired, in points."
     tested = sum(row.adjusted_p is not None for row in comparison.rows)
@@ -77,7 +75,6 @@ def table_notes(comparison: Comparison) -> Iterator[str]:
 
 
 def _beyond_the_recording(comparison: Comparison) -> Iterator[str]:
-    """Sentences on what the recording lacks for each row, or cannot show."""
     for row in comparison.rows:
         lacking = row.unrecorded
         if lacking is not None:
@@ -94,7 +91,6 @@ def _beyond_the_recording(comparison: Comparison) -> Iterator[str]:
 
 
 def _conditions(comparison: Comparison) -> Iterator[str]:
-    """The questions and the limits, as far as the comparison records them."""
     yield f"{comparison.subject}, seed {comparison.seed}"
     if comparison.max_steps is not None:
         yield f"at most {_counted(comparison.max_steps, 'step')}"
@@ -107,7 +103,6 @@ def _counted(count: int, what: str) -> str:
 
 
 def _money(comparison: Comparison) -> Iterator[str]:
-    """Notes on the column of dollars."""
     grading = sum(row.grading_usd for row in comparison.answering)
     if grading:
         yield f"Grading the answers cost ${grading:.2f}, which no row includes."
@@ -121,7 +116,6 @@ def _money(comparison: Comparison) -> Iterator[str]:
 
 
 def comparison_markdown(comparison: Comparison) -> str:
-    """The table and its notes."""
     headings, *rows = table_cells(comparison)
     lines = [headings, ("---", *["---:"] * (len(headings) - 1)), *rows]
     table = "\n".join("| " + " | ".join(_escaped(cell) for cell in line) + " |" for line in lines)
@@ -151,7 +145,6 @@ def terminal_table(comparison: Comparison) -> RenderableType:
 
 
 def percent(share: float) -> str:
-    """A share as a percentage with one decimal."""
     return f"{share * 100:.1f} %"
 
 

@@ -35,11 +35,9 @@ class Evaluation:
     Shares of plans and numbers of answers count each rollout."""
 
     rollouts: tuple[Rollout, ...]
-    """The rollouts, at least one."""
 
     @property
     def planner(self) -> str:
-        """The planner's name."""
         return self.rollouts[0].trace.planner
 
     @cached_property
@@ -49,7 +47,6 @@ class Evaluation:
 
     @property
     def seed(self) -> str:
-        """The seeds of the rollouts, each once."""
         return ", ".join(dict.fromkeys(map(seed_of, self.rollouts)))
 
     @cached_property
@@ -114,7 +111,6 @@ class Evaluation:
 
     @cached_property
     def calls(self) -> float:
-        """Worker calls of a question."""
         return self.mean(lambda r: r.trace.calls)
 
     @cached_property
@@ -155,7 +151,6 @@ class Evaluation:
 
     @property
     def spans(self) -> Iterator[Span]:
-        """The steps of all rollouts."""
         return (span for rollout in self.rollouts for span in rollout.trace.spans)
 
 
@@ -223,7 +218,6 @@ class EvaluationJob:
     judged: bool = True
     """As in `is_missing`."""
     on_rollout: Callable[[Rollout], None] | None = None
-    """Called with each new rollout."""
 
     def __post_init__(self) -> None:
         if not self.tasks:
@@ -236,7 +230,6 @@ class EvaluationJob:
 
     @cached_property
     def learner(self) -> Learner | None:
-        """The planner if it learns. None otherwise."""
         return self.runner.planner if isinstance(self.runner.planner, Learner) else None
 
     @cached_property
@@ -273,7 +266,6 @@ class EvaluationJob:
 
     @property
     def evaluation(self) -> Evaluation:
-        """All rollouts that were made."""
         return Evaluation(tuple(rollout for rollout in self.rollouts.values() if rollout is not None))
 
 
@@ -374,6 +366,5 @@ def accuracy(rollouts: Iterable[Rollout]) -> float | None:
 
 
 def _teach(learner: Learner | None, rollout: Rollout) -> None:
-    """Tell the planner the grade, unless the grader failed."""
     if learner is not None and rollout.grade.failure is None:
         learner.learn(rollout.trace, float(rollout.correct))

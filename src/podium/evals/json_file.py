@@ -22,7 +22,6 @@ class JsonFile(FrozenModel):
     """Whether fields that were not set are left out, since some settings distinguish unset fields from defaults."""
 
     def save(self, path: Path) -> None:
-        """Write the value. The folder is made if it is missing."""
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, self.model_dump_json(indent=1, exclude_unset=self.exclude_unset).encode() + b"\n")
 

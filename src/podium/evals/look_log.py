@@ -24,13 +24,11 @@ class SplitLook(FrozenModel):
     """One line of the log: an evaluation on a split."""
 
     date: str = Field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
-    """ISO 8601, UTC."""
     tasks: str
     split: str
     config: str
     """Digest of all settings on which the figures depend."""
     planners: tuple[str, ...]
-    """Labels of the rows."""
     note: str = ""
     """The purpose of the evaluation. Empty if it was not declared."""
 
@@ -66,7 +64,6 @@ class LookLog:
         return tuple(entry for entry in self.read() if entry.split == split)
 
     def is_declared(self, split: str, config: str) -> bool:
-        """Whether a run of this configuration was declared."""
         return any(look.config == config and look.note for look in self.looks(split))
 
     def add(self, entry: SplitLook) -> tuple[SplitLook, ...]:

@@ -43,7 +43,6 @@ def _escaped(child: SafeHtml | str | Iterable[SafeHtml | str]) -> str:
 
 
 def table_row(*cells: SafeHtml | str, **attributes: object) -> SafeHtml:
-    """A row of a table."""
     return tag("tr", (tag("td", cell) for cell in cells), **attributes)
 
 

@@ -117,7 +117,6 @@ class PlannerSelection:
 
     kind: PlannerKind
     label: str
-    """The label of its row in a comparison."""
     choose: Callable[[AnswerMatrix], Planner | None]
     """Chooses the planner from answers to training questions. Returns None if there are too few workers."""
 
@@ -132,7 +131,6 @@ PLANNER_SELECTIONS: Mapping[str, PlannerSelection] = {
     "best-committee": PlannerSelection("committee", "Best vote of any five answers", best_fixed_plan),
     "best-cascade": PlannerSelection("cascade", "Best cascade", best_cascade),
 }
-"""The selections by their names in a suite's file."""
 
 
 def _weights(answers: AnswerMatrix, members: Members, wrong: float) -> tuple[float, ...]:

@@ -85,7 +85,6 @@ def training_section(metrics: Sequence[Mapping[str, Any]]) -> SafeHtml:
 
 
 def _collapse(metrics: Sequence[Mapping[str, Any]]) -> SafeHtml:
-    """Whether the policy still writes different plans, compared with its start."""
     start, now = first_and_last_means(metrics)
     lines = [
         table_row(caption, show(start[key]), show(now[key]))
@@ -142,7 +141,6 @@ def collapse_section(
 
 
 def _plans(evaluation: Evaluation) -> Iterator[PlanFacts]:
-    """The facts about each rollout's first plan."""
     for rollout in evaluation.rollouts:
         trace = rollout.trace
         structure = PlanStructure.of(trace.rounds[0].workflow if trace.rounds else None, trace.pool)

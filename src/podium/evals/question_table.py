@@ -52,7 +52,6 @@ class QuestionTable:
     repeats: int = 1
     """Answers of each planner to each question."""
     concurrency: int = 16
-    """The most calls at once."""
     seed: int = 0
     """Seeds what workers draw."""
 
@@ -73,11 +72,8 @@ class TablePlanner:
 
     table: QuestionTable
     key: str
-    """The key of the file of its answers."""
     label: str
-    """What it is called while it answers."""
     team: TeamSettings
-    """The settings from which it is opened."""
     worker: str | None = None
     """The worker that answers alone. None for another planner."""
 
@@ -108,7 +104,6 @@ class TablePlanner:
         )
 
     def pool_of(self, task: Task) -> Pool:
-        """The workers that answer a question."""
         pool = self.table.pool if self.table.rated is None else self.table.rated(task)
         return pool if self.worker is None else without_fallback(pool, self.worker)
 
@@ -187,7 +182,6 @@ class AskingProgress:
     """Why no more calls are made. None if all calls were made."""
 
     def count(self, worker: str, answer: Rollout) -> None:
-        """Count a new answer of a worker."""
         if answer.trace.answer is None:
             self.failed += 1
             self.errors[worker] = failure_of(answer.trace)

@@ -40,7 +40,6 @@ _DIMENSIONS = 64
 _WORDS = 2
 """The fewest words of a cluster's name."""
 _KEPT = 40
-"""The most words by which a cluster is recognised."""
 
 
 def find_clusters(texts: Sequence[str], clusters: int, *, seed: int = 0) -> dict[str, dict[str, float]]:
@@ -125,7 +124,6 @@ def _in_ascii(word: str) -> str:
 
 
 _FIGURES = 5
-"""Significant figures of dollars."""
 _RIDGE = 10.0
 """The penalty of the words' weights. Of 3, 5, 10 and 20, this one routed best over four recorded pools."""
 

@@ -38,7 +38,6 @@ async def read_answers(
 
 
 async def _samples(worker: ReplayWorker | CalculatorWorker, task: Task) -> list[MeasuredAnswer]:
-    """All responses of a worker to a question."""
     count = worker.count(task.question.text) if isinstance(worker, ReplayWorker) else 1
     samples = []
     for r in range(count):

@@ -57,11 +57,9 @@ class QuestionsToRecord:
 
     tasks: tuple[Task, ...]
     split_of: Mapping[str, str]
-    """The split of each question, by its id."""
+    """By the id of the question."""
     sets: tuple[str, ...]
-    """The names of the task sets that were opened."""
     left_out: tuple[str, ...]
-    """A sentence on each sort of questions that a recording cannot have."""
     warnings: tuple[str, ...]
 
     @classmethod
@@ -158,20 +156,17 @@ class RecordingRun:
     """Records the workers of a pool. A folder beside the recording keeps the answers until it has all of them."""
 
     out: Path
-    """The recording, NAME.parquet."""
     team: TeamSettings
     pool: Pool
     questions: QuestionsToRecord
     repeats: int = 1
     """Answers of each worker to each question."""
     concurrency: int = 16
-    """The most calls at once."""
     seed: int = 0
     """Seeds what workers draw."""
 
     @property
     def folder(self) -> Path:
-        """The folder of its answers."""
         return unfinished_path(self.out)
 
     @cached_property
@@ -286,7 +281,6 @@ def _question(task: Task, split: str) -> RecordedQuestion:
 
 
 def _response(worker: str, answer: Rollout) -> RecordedResponse | None:
-    """The worker's response. None if it gave none."""
     span = next(iter(answer.trace.spans), None)
     if span is None or span.response is None:
         return None

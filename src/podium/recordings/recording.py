@@ -89,17 +89,14 @@ class Recording:
 
     @property
     def name(self) -> str:
-        """The name that traces and reports show."""
         return self.header.name
 
     @property
     def workers(self) -> tuple[str, ...]:
-        """Names of the recorded workers, in order."""
         return tuple(worker.name for worker in self.header.workers)
 
     @property
     def conditioned(self) -> bool:
-        """Whether it has conditioned responses."""
         return bool(self.header.conditioned)
 
     def samples(self, worker: str) -> int:
@@ -118,13 +115,11 @@ class Recording:
 
     @cached_property
     def questions(self) -> tuple[RecordedQuestion, ...]:
-        """All questions, in the file's order."""
         columns = ("question_id", "question", "gold", "family", "split")
         first = self._table.select(columns).take([start for start, _ in self._row_ranges]).to_pylist()
         return tuple(RecordedQuestion(*(row[column] for column in columns)) for row in first)
 
     def questions_of(self, split: str) -> Iterator[RecordedQuestion]:
-        """The questions of a split, in the file's order."""
         return (question for question in self.questions if question.split == split)
 
     def find(self, text: str) -> RecordedQuestion | None:
@@ -143,7 +138,6 @@ class Recording:
         return self._by_worker(text).get((worker, seen.key), ())
 
     def all_responses(self, text: str) -> Iterator[RecordedResponse]:
-        """Every response to the question of this wording, whatever its worker saw."""
         return chain.from_iterable(self._by_worker(text).values())
 
     def _by_worker(self, text: str) -> dict[tuple[str, str | None], tuple[RecordedResponse, ...]]:

@@ -52,8 +52,6 @@ class ShownContext:
 
 @dataclass(frozen=True, slots=True)
 class RecordedResponse:
-    """One response of one worker to one question."""
-
     worker: str
     sample: int
     """The number of this response among the worker's responses to the question; in a file they begin at 0."""
@@ -78,7 +76,6 @@ class RecordedResponse:
 
     @property
     def correct(self) -> bool:
-        """Whether the answer is right, as accuracy counts it."""
         return self.score is not None and self.score >= 0.999
 
 
@@ -121,13 +118,11 @@ class RecordingHeader(FrozenModel):
     questions: int
     responses: int
     splits: dict[str, int] = Field(default_factory=dict)
-    """The number of questions in each split."""
     left_out: tuple[str, ...] = ()
     """What the importer left out of the source, one sentence for each reason."""
     conditioned: dict[str, int] = Field(default_factory=dict)
     """How many of the recording's responses are conditioned, for each worker."""
     sha256: str
-    """The SHA-256 of the file of rows."""
 
 
 def reference(

@@ -117,7 +117,6 @@ class RecordingWriter:
     def find(
         self, question_id: str, worker: str, sample: int, seen: ShownContext | None = None
     ) -> RecordedResponse | None:
-        """The response that was saved, or None if there is none."""
         row = self._execute(
             "select * from response where question = ? and worker = ? and sample = ? and seen = ?",
             (question_id, worker, sample, seen.key if seen else ""),
@@ -193,7 +192,6 @@ class RecordingWriter:
     def _workers(
         self, known: Mapping[str, RecordedWorker]
     ) -> tuple[tuple[RecordedWorker, ...], dict[str, int]]:
-        """The workers, and for each that has conditioned responses their number."""
         rows = self._execute(_WORKERS).fetchall()
         workers = tuple(
             known.get(worker, RecordedWorker(name=worker)).model_copy(
@@ -210,7 +208,6 @@ class RecordingWriter:
 
 @contextmanager
 def _store_errors() -> Iterator[None]:
-    """Turn a full disk into our error; bugs of ours escape."""
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -273,7 +270,6 @@ def _write_rows(path: Path, rows: Iterable[tuple[Any, ...]]) -> None:
 
 
 def to_batch(rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
-    """Rows as one batch."""
     import pyarrow as pa  # noqa: PLC0415 - an optional extra
 
     form = schema()

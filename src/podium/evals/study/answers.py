@@ -63,14 +63,11 @@ async def ask_workers(
 
 @dataclass(frozen=True)
 class StudyAnswers:
-    """The answers of a study."""
-
     answers: AnswerMatrix
     """The answers to questions that every worker answered. Each has one sample, unless all have more."""
     repeated: AnswerMatrix
     """All answers, including second answers if there are any."""
     tasks: tuple[Task, ...]
-    """The questions of `answers`, in the same order."""
     notes: tuple[str, ...]
     misjudged: NearMisses
     """Right answers that graders of texts may have judged wrong."""
@@ -136,6 +133,5 @@ class StudyAnswers:
 
 
 def _kept(table: QuestionTable, worker: str) -> Mapping[tuple[str, int], Rollout]:
-    """The kept answers of a worker to the present questions, by task and repeat."""
     answers = table.alone(worker).kept()
     return {slot: answer for slot, answer in answers.items() if answer.trace.answer is not None}

@@ -48,7 +48,6 @@ _KINDS = 6
 _HEADER = "# Written by podium study --preset compose.\n"
 OUT_OF_BUDGET = "the budget ended before its tests did"
 TESTS = 3
-"""The most tests of a kind."""
 _PASSED = 0.5
 """A candidate passes a kind if it answers more than this share of its tests rightly."""
 
@@ -79,7 +78,6 @@ class QuestionKinds:
 
 
 def _group_by_cluster(tasks: Sequence[Task], count: int) -> tuple[ClusterWords, Mapping[str, list[Task]]]:
-    """At most `count` clusters, and the tasks of each cluster. Tasks of no cluster have an empty name."""
     clusters = find_clusters([task.question.text for task in tasks], count)
     ratings = Ratings(clusters=clusters, workers={})
     members: defaultdict[str, list[Task]] = defaultdict(list)
@@ -104,13 +102,11 @@ class Candidate(FrozenModel):
 
     @property
     def passed(self) -> frozenset[str]:
-        """The kinds of questions that the candidate passed."""
         tallies = self.tallies.items()
         return frozenset(kind for kind, tally in tallies if tally.right > _PASSED * tally.questions)
 
     @property
     def answered(self) -> int:
-        """Answers that have a verdict."""
         return sum(tally.questions for tally in self.tallies.values())
 
     @property
@@ -228,12 +224,9 @@ class CandidateChoice(FrozenModel):
     kinds: dict[str, int]
     """The number of tests of each kind. If all questions are of one kind, its name is empty."""
     candidates: tuple[Candidate, ...]
-    """All candidates, the cheapest first."""
     chosen: tuple[str, ...]
     uncovered: tuple[str, ...]
-    """The kinds that no chosen worker passed."""
     spent_usd: float
-    """The dollars that all starts have spent."""
     complete: bool
     """Whether the budget reached all tests."""
 
@@ -278,12 +271,10 @@ class CompositionRun:
 
     @property
     def file(self) -> Path:
-        """The file of the chosen team."""
         return self.run / f"{TEAM}.toml"
 
     @cached_property
     def kinds(self) -> QuestionKinds:
-        """The kinds of the questions, with the tests of each."""
         return QuestionKinds.of(self.questions.tasks, _KINDS)
 
     @property

@@ -21,13 +21,10 @@ FOLDS = 5
 
 @dataclass(frozen=True)
 class MethodResult:
-    """One method with its figure on each question."""
-
     name: str
     score_Q: Floats
     """The method's score on each question. NaN if it was not measured on the question."""
     cost_Q: Floats
-    """The method's dollars on each question. NaN if it was not measured on the question."""
     chosen: FittedMethod | None
     """The method's choice on all questions, which can be served. None for a Conductor, which makes no choice."""
     is_team: bool = True
@@ -38,7 +35,6 @@ class MethodResult:
 
     @property
     def choice(self) -> str:
-        """What the method chose on all questions, in words."""
         return f"the {self.name}" if self.chosen is None else self.chosen.label
 
 
@@ -78,5 +74,4 @@ def crossfit(answers: AnswerMatrix, methods: Iterable[StudyMethod], *, seed: str
 
 
 def questions_outside_fold(folds: list[Ints], fold: Ints) -> Ints:
-    """The numbers of the questions outside `fold`."""
     return np.sort(np.concatenate([other for other in folds if other is not fold]))

@@ -54,11 +54,9 @@ class StudyRow(FrozenModel):
     """The results of one method. Dollars are those of one question."""
 
     label: str
-    """The method's name."""
     choice: str
     """What the method chose on all questions, in words."""
     planner: str | None
-    """The name of the method's planner. None for a Conductor."""
     is_team: bool
     questions: int
     accuracy: Interval
@@ -77,7 +75,6 @@ class StudyRow(FrozenModel):
 
     @property
     def kind(self) -> PlannerKind:
-        """Which kind of planner it is."""
         if self.planner is None:
             return "conductor"
         return _KINDS.get(self.planner.partition(":")[0], "other")
@@ -87,7 +84,6 @@ class StudyDecision(FrozenModel):
     """The rows of a study, and the recommendation."""
 
     rows: tuple[StudyRow, ...]
-    """The rows. The first is that of the best single worker."""
     margin: float
     detectable: float | None
     """The smallest gain of the best tried team that a study of so many questions finds with a probability of 80 %. None
@@ -100,12 +96,10 @@ class StudyDecision(FrozenModel):
 
     @property
     def reference(self) -> StudyRow:
-        """The best single worker."""
         return self.rows[0]
 
     @property
     def best(self) -> StudyRow:
-        """The recommended row."""
         return self.rows[self.recommended]
 
     @property
@@ -162,7 +156,6 @@ def decide(measured: Sequence[MethodResult], *, margin: float = MARGIN) -> Study
 def _intervals_by_family(
     difference_QM: Floats, family_M: npt.NDArray[np.bool_]
 ) -> tuple[list[Interval | None], Floats]:
-    """The intervals of both families, and [M]: their factors."""
     intervals: list[Interval | None] = [None] * len(family_M)
     critical_M = np.full(len(family_M), _ONE_SIDED)
     for number_F in (np.flatnonzero(family_M), np.flatnonzero(~family_M)):
@@ -205,7 +198,6 @@ def simultaneous_intervals(difference_QM: Floats) -> tuple[list[Interval | None]
 
 
 def _means_and_errors(sums: Floats, squares: Floats, counts: Floats) -> tuple[Floats, Floats]:
-    """Means of differences, and their standard errors with the pseudo-pairs."""
     means = sums / np.maximum(counts, 1)
     spread = np.maximum(squares - sums * means, 0)
     return means, np.sqrt((spread + _PSEUDO_PAIRS) / np.maximum(counts * (counts - 1), 1))

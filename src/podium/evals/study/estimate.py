@@ -31,7 +31,6 @@ _SAMPLED = 50
 _PLAN_TOKENS = 2000, 700
 """Assumed input and output tokens of a Conductor's plan."""
 _PLAN_STEPS = 3
-"""Assumed steps of such a plan."""
 _CONDUCTORS = 2
 """How many Conductors are really run: one without ratings, and one with ratings."""
 CONDUCTOR_SHARE = 0.3
@@ -43,13 +42,11 @@ class StudyEstimate:
     """What a study would call and pay."""
 
     questions: int
-    """How many questions there are."""
     reached: int
     """How many questions the budget is likely to reach."""
     calls: int
     """Calls for the reached questions, with repeats and judging, without Conductors."""
     cost_usd: Range
-    """Dollars of these calls."""
     conductor_questions: int
     """How many questions each Conductor gets. If it is 0, Conductors are left out."""
     conductors: int
@@ -69,7 +66,6 @@ class StudyEstimate:
 
     @property
     def total_usd(self) -> float:
-        """The likely dollars of everything."""
         return self.cost_usd.likely + self.conductor_usd
 
 
@@ -84,7 +80,6 @@ def estimate_study(
     sample, numbers = questions.tasks[:_SAMPLED], [pool.names.index(name) for name in pool.answering]
 
     def workload(workers: Sequence[int]) -> Workload:
-        """Each of these workers answers each question of the sample."""
         answers = [estimate_answer(pool, worker, task.question) for task in sample for worker in workers]
         return Workload.of([answer.steps for answer in answers], pool)
 
@@ -159,7 +154,6 @@ def _conductor_questions(
 
 
 def _conductor_price(team: TeamSettings, pool: Pool) -> Price:
-    """The price of the team's Conductor. A checkpoint costs nothing."""
     table = team.conductor
     if table.checkpoint is not None:
         return Price()

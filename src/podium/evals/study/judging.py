@@ -51,7 +51,6 @@ class PoolJudge:
 
     pool: Pool
     worker: str
-    """The judge's name in the pool."""
     dispatcher: Dispatcher
     _verdicts: dict[JudgedResponse, Verdict] = field(default_factory=dict)
     _asking: defaultdict[JudgedResponse, asyncio.Lock] = field(
@@ -109,7 +108,6 @@ class NoVerdictGrader:
     """Finds the answer, and gives no verdict."""
 
     async def __call__(self, response: str, gold: str) -> Grade:
-        """A grade without a verdict, with the answer that was found."""
         return Grade(0.0, final_answer(response), failure="nothing says which answer is right")
 
 
@@ -124,7 +122,6 @@ class OutcomeGrader:
     right: frozenset[str]
     """Normalised answers that users called right."""
     wrong: frozenset[str]
-    """Normalised answers that users called wrong."""
     otherwise: JudgedGrader | NoVerdictGrader
 
     @property
@@ -133,7 +130,6 @@ class OutcomeGrader:
         return [sorted(self.right), sorted(self.wrong), grader_settings(self.otherwise)]
 
     async def __call__(self, response: str, gold: str) -> Grade:
-        """The grade."""
         answer, key = voted_answer(response), vote_key(response)
         if key in self.wrong:
             return Grade(0.0, answer)
@@ -151,7 +147,6 @@ class NearMisses(FrozenModel):
 
 
 def near_misses(graded: Iterable[tuple[Task, Sequence[Rollout]]]) -> NearMisses:
-    """The near misses among the answers to these tasks."""
     wrong = [
         _is_near_miss(task, (answer.trace.answer or "")[-_LONGEST:])
         for task, answers in graded

@@ -39,8 +39,6 @@ def best_single(answers: AnswerMatrix) -> int:
 
 @dataclass(frozen=True)
 class FittedMethod:
-    """A method with its choices made."""
-
     planner: Planner
     """A `Single`, `Committee`, `Cascade` or `RatingRouter`."""
     ratings: Ratings | None = None
@@ -48,7 +46,6 @@ class FittedMethod:
 
     @property
     def label(self) -> str:
-        """What was chosen, in words."""
         match self.planner:
             case Committee(workers):
                 *most, last = [f"{n} x {name}" if n > 1 else name for name, n in Counter(workers).items()]
@@ -83,8 +80,6 @@ class FittedMethod:
 
 @dataclass(frozen=True)
 class StudyMethod:
-    """One way to answer questions, before its choices are made."""
-
     name: str
     choose: Callable[[AnswerMatrix], FittedMethod | None]
     """Makes the choices on these answers. Returns None if there is nothing to choose from, as when a third worker is
@@ -156,12 +151,10 @@ def clustered_ratings(answers: AnswerMatrix) -> Ratings:
 
 
 def _word_ratings(answers: AnswerMatrix) -> Ratings:
-    """Every worker's figures, with accuracies that are predicted from a question's words."""
     return clustered_ratings(answers).model_copy(update={"words": fit_words(answers)})
 
 
 def _rated_profiles(ratings: Ratings, answers: AnswerMatrix) -> Iterator[Sequence[Profile]]:
-    """The workers with their ratings, for each question."""
     profiles = [Profile(name=name) for name in answers.workers]
     return ([ratings.rated(profile, text) for profile in profiles] for text in answers.texts)
 

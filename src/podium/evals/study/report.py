@@ -18,13 +18,11 @@ _MARKED = str.maketrans({"|": "\\|", "\n": " ", "<": "&lt;"})
 
 
 def write_report(folder: Path, study: Study) -> None:
-    """Write both forms of the report."""
     replace_file(folder / MARKDOWN, study_markdown(study).encode())
     replace_file(folder / HTML, study_html(study).encode())
 
 
 def study_markdown(study: Study) -> str:
-    """The report as Markdown."""
     rows = [HEADINGS, ("---",) * len(HEADINGS), *(cells(study, row) for row in study.rows)]
     sections = (
         f"# {_title(study)}".translate(_MARKED),

@@ -16,7 +16,6 @@ from podium.planners.answers import AnswerMatrix, Floats, select_questions
 from podium.types import FrozenModel
 
 RESULT = "study.json"
-"""The name of the result's file in a study's folder."""
 
 
 class Bounds(FrozenModel):
@@ -31,16 +30,13 @@ class Bounds(FrozenModel):
     """The share of questions to which any worker's first answer was right. It bounds a planner that chooses a worker
     and knows which answers are right by luck."""
     none_right: float
-    """The share of questions to which no worker was right."""
     repeated: int = 0
     """How many questions every worker answered twice. If there are fewer than two, the next figures are None."""
     any_right_of_repeated: float | None = None
-    """`any_right` on the repeated questions."""
     again: Interval | None = None
     """On the repeated questions, how often a worker whose first answer was right is right again. It bounds a planner
     that knows which worker is good at which question, but not which answers are right by luck."""
     best_of_repeated: float | None = None
-    """The accuracy of the best single worker on the repeated questions."""
 
     @classmethod
     def of(cls, answers: AnswerMatrix) -> Bounds:
@@ -72,12 +68,9 @@ def _share(score_Q: Floats) -> Interval:
 
 
 class Study(StudyDecision, JsonFile):
-    """Everything that a study found."""
-
     description: ClassVar[str] = "a study"
 
     tasks: str
-    """The questions' name."""
     questions: int
     """Questions that every worker answered."""
     judged_by: JudgedBy

@@ -37,7 +37,6 @@ def cells(study: Study, row: StudyRow) -> tuple[str, ...]:
 
 
 def verdict_of(study: Study, row: StudyRow) -> str:
-    """The verdict in words."""
     if row.verdict == "cheaper":
         return f"as good, to within {_points(study.margin)}, and {_saving(study, row)} cheaper"
     if row.verdict == "open" and row.more_questions:

@@ -45,7 +45,6 @@ class StudyRun:
     questions: StudyQuestions
     settings: StudySettings
     run: Path
-    """The folder of the study."""
 
     def estimate(self) -> StudyEstimate:
         """What the study would cost.

@@ -13,7 +13,6 @@ from podium.trace import Span
 from podium.workflow import needed_steps, topology
 
 _SHOWN = 3
-"""Questions of each sort that are shown."""
 
 
 def wins_and_losses(first: str, single: str, evaluations: Mapping[str, Evaluation]) -> SafeHtml:
@@ -51,7 +50,6 @@ def _folded(summary: str, content: Iterator[SafeHtml]) -> SafeHtml:
 
 
 def _question(*sides: tuple[str, Rollout]) -> SafeHtml:
-    """A question with the plans that answered it, side by side."""
     _, first = sides[0]
     return tag(
         "div",
@@ -150,7 +148,6 @@ def failures(evaluations: Mapping[str, Evaluation]) -> SafeHtml:
 
 
 def _failed(evaluation: Evaluation) -> dict[str, tuple[int, str]]:
-    """How often each kind of failure occurred, and its first message."""
     failures = [failure for rollout in evaluation.rollouts for failure in _failures_of(rollout)]
     examples = dict(reversed(failures))
     return {

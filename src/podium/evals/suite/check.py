@@ -162,7 +162,6 @@ async def _checked(
 
 
 def _expanded(inputs: ComparisonInputs, entry: PlannerEntry) -> list[PlannerEntry]:
-    """The planner. For `single:*`, a planner for each worker alone."""
     if entry.planner != EACH_WORKER:
         return [entry]
     alone = ({"planner": f"single:{name}", "label": f"{name} alone"} for name in inputs.pool.answering)
@@ -194,7 +193,6 @@ def _rows(
 
 
 def _control_problem(inputs: ComparisonInputs, name: str, entry: PlannerEntry) -> str | None:
-    """Why a planner cannot have a control here, in a sentence. None if it can."""
     control, named = PLAN_CONTROLS[name], f"The control {name} of {entry.row}"
     if inputs.drawn is not None and control.needs & {"best worker", "plans"}:
         return f"{named} needs the same workers for every question, and here they are drawn; leave it out."
@@ -219,7 +217,6 @@ def _control_problem(inputs: ComparisonInputs, name: str, entry: PlannerEntry) -
 
 
 def _controls(inputs: ComparisonInputs, entry: PlannerEntry) -> list[str]:
-    """The names of a planner's controls. "all" means all controls that can run here."""
     if entry.controls != "all":
         return list(entry.controls)
     return [name for name in PLAN_CONTROLS if _control_problem(inputs, name, entry) is None]
@@ -228,14 +225,12 @@ def _controls(inputs: ComparisonInputs, entry: PlannerEntry) -> list[str]:
 def _training(
     inputs: ComparisonInputs, settings: SuiteSettings, pool: PoolEntry | None
 ) -> Iterator[SuiteRow]:
-    """Each worker of a pool alone on the training questions."""
     once, answers = settings.model_copy(update={"repeats": 1}), {0: len(inputs.tasks(0))}
     for name in inputs.pool.answering:
         yield from _rows(inputs, once, PlannerEntry(planner=f"single:{name}", pool=pool), (), answers)
 
 
 async def _problems(inputs: ComparisonInputs, entry: PlannerEntry, settings: SuiteSettings) -> list[str]:
-    """Sentences that say why a planner, or one of its controls, cannot run on a table."""
     try:
         reason = _cannot(inputs, entry)
         if reason is None and not _learns(entry):

@@ -40,7 +40,6 @@ class ComparisonInputs:
     drawn: PoolSampler | None = None
     """Draws the pool of each question. If it is None, all workers answer every question."""
     task_sets: OpenTasks = field(default_factory=dict, compare=False, repr=False)
-    """The task sets that are open."""
 
     @classmethod
     def from_pool(cls, table: TableSettings, pool: Pool, team: TeamSettings) -> ComparisonInputs:
@@ -110,11 +109,9 @@ class ComparisonInputs:
         return self.task_sets[key]
 
     def for_training(self, questions: int) -> ComparisonInputs:
-        """The table with so many training questions and the same workers."""
         return replace(self, table=self.table.for_training(questions))
 
     def settings_for(self, entry: PlannerEntry) -> TeamSettings:
-        """The team with the planner of an entry."""
         return self.team.with_planner(entry, entry.conductor)
 
     @asynccontextmanager

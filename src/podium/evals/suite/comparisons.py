@@ -133,7 +133,6 @@ def oracle_of(singles: Mapping[str, Evaluation]) -> Evaluation | None:
 
 
 def _oracle_preference(answer: Rollout) -> tuple[float, bool, float]:
-    """What an oracle prefers: a right answer, then an answer without a verdict, then a cheap answer."""
     return answer.correct, answer.grade.failure is not None, -answer.trace.uncached_usd
 
 
@@ -169,7 +168,6 @@ def _on_training(table: SuiteTable, results: AnswerFiles) -> Iterator[str]:
 
 
 def _on_seeds(table: SuiteTable, evaluations: Mapping[str, Evaluation]) -> Iterator[str]:
-    """The accuracy of each checkpoint, for rows in which each seed has its own."""
     for shown in table.rows:
         if not shown.by_seed or shown.label not in evaluations:
             continue
@@ -186,7 +184,6 @@ def share_text(share: float | None, decimals: int) -> str:
 
 
 def _on_looks(table: SuiteTable) -> list[str]:
-    """How often the split was looked at, including this look."""
     looks = () if table.look_log is None else table.look_log.looks(table.settings.split)
     known = any(look.config == table.config for look in looks)
     return [describe_looks(looks, table.config)] if known else []

@@ -86,7 +86,6 @@ def default_suite(
 
 
 def _training(team: TeamSettings, *, recorded: bool) -> int:
-    """How many training questions planners make their choices on."""
     table = team.eval
     assert table.tasks is not None
     there = TRAINING in splits_of(table.tasks)
@@ -126,7 +125,6 @@ def _leading(
 
 
 def _registered(models: Sequence[str], *, recorded: bool) -> Iterator[PlannerEntry]:
-    """The rows that planners add to every comparison, including planners of other packages."""
     for baseline in known_baselines().values():
         if baseline.on_recordings or not recorded:
             for label, name in baseline.rows(models):

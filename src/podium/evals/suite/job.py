@@ -107,11 +107,9 @@ class _JobRun:
     team: Team
     tasks: Sequence[Task]
     planner: Planner
-    """The team's planner, which plans once for equal requests."""
     training: TrainingAnswers | None
 
     async def run(self) -> None:
-        """The planner, then its controls."""
         planner = self.planner
         if self.job.entry.best_of > 1:
             assert isinstance(planner, Conductor)
@@ -145,7 +143,6 @@ class _JobRun:
             await self._evaluate(self.evaluation_job(name, controlled(name, self.planner, context)))
 
     async def _plans(self) -> list[Workflow]:
-        """The planner's first plans for training questions."""
         plans, failed = [], ""
         # With fewer rounds a planner may plan otherwise.
         runner = replace(self._runner(self.planner), budget=Budget(rounds=self._rounds_of(self.planner)))

@@ -23,7 +23,6 @@ from podium.evals.suite.suite_settings import PlannerEntry, PoolEntry, SuiteSett
 from podium.types import FrozenModel
 
 SUITE = "suite.json"
-"""The manifest's name in a run's folder."""
 TRAINING = "train"
 """The split on which planners and controls make their choices."""
 _SHARED = {"repeats", "max_steps", "early_stop", "budget"}
@@ -44,7 +43,6 @@ class TableSettings(FrozenModel):
 
     @property
     def label(self) -> str:
-        """The heading of the table."""
         return f"{Path(self.tasks.name).stem}/{self.split}, pool {self.pool.title}"
 
     def for_training(self, questions: int) -> TableSettings:
@@ -53,7 +51,6 @@ class TableSettings(FrozenModel):
         return self.model_copy(update={"split": TRAINING, "pool": pool, "questions": questions})
 
     def with_pool_of(self, entry: PlannerEntry) -> TableSettings:
-        """The settings with the workers of a row."""
         return self if entry.pool is None else self.model_copy(update={"pool": entry.pool})
 
     def key(
@@ -113,19 +110,16 @@ class SuiteRow(FrozenModel):
     """A planner, or one of its controls, with all seeds."""
 
     entry: PlannerEntry
-    """The planner, as the suite names it."""
     control: str | None = None
     """The control that changes the planner. None for the planner itself."""
     files: tuple[SeedAnswersFile, ...]
 
     @property
     def label(self) -> str:
-        """The label of the row in tables."""
         return self.entry.row if self.control is None else f"{self.entry.row}: {self.control}"
 
     @property
     def kind(self) -> PlannerKind:
-        """Which kind of planner it is."""
         if self.control is not None:
             return "control"
         if self.entry.best_of > 1:
@@ -157,7 +151,6 @@ class SuiteTable(FrozenModel):
     """A table with its rows: each planner, followed by its controls."""
 
     settings: TableSettings
-    """Its task set, pool and split."""
     looks_file: str | None
     """The file in which looks at the split are counted. None for train, whose looks are not counted."""
     notes: tuple[str, ...] = ()
@@ -165,7 +158,6 @@ class SuiteTable(FrozenModel):
     conditioned: bool = False
     """Whether workers replay responses that were recorded together with earlier answers."""
     pays: bool = False
-    """Whether anything costs money."""
     paid_workers: bool = False
     """Whether workers cost money. Then answers are repeated from a response cache."""
     rows: tuple[SuiteRow, ...]
@@ -174,7 +166,6 @@ class SuiteTable(FrozenModel):
 
     @property
     def label(self) -> str:
-        """The heading of the table."""
         return self.settings.label
 
     @property
@@ -184,7 +175,6 @@ class SuiteTable(FrozenModel):
 
     @property
     def look_log(self) -> LookLog | None:
-        """The log of looks at the split. None for train."""
         return None if self.looks_file is None else LookLog(Path(self.looks_file))
 
     def look(self, note: str = "") -> SplitLook:
@@ -209,12 +199,10 @@ class SuiteManifest(JsonFile):
 
     @property
     def pays(self) -> bool:
-        """Whether anything costs money."""
         return any(table.pays for table in self.tables)
 
     @property
     def paid_workers(self) -> bool:
-        """Whether workers cost money."""
         return any(table.paid_workers for table in self.tables)
 
     @property
@@ -225,7 +213,6 @@ class SuiteManifest(JsonFile):
 
     @property
     def jobs(self) -> list[SuiteJob]:
-        """A job for each planner and seed."""
         return [job for table in self.tables for job in _jobs(self.settings, table)]
 
     @property
@@ -243,7 +230,6 @@ class SuiteJob(FrozenModel):
     settings: SuiteSettings
     table: TableSettings
     entry: PlannerEntry
-    """The planner of this seed."""
     seed: int
     keys: dict[str, str]
     """For each control, by name, the key of its file of answers. The planner's own comes first, with an empty name."""
@@ -263,7 +249,6 @@ class SuiteJob(FrozenModel):
 
 
 def _jobs(settings: SuiteSettings, table: SuiteTable, *, training: bool = False) -> Iterator[SuiteJob]:
-    """The jobs of a table. With `training`, the jobs on training questions."""
     rows = table.training if training else table.rows
     for row in rows:
         if row.control is not None:

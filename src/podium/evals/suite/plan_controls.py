@@ -32,8 +32,6 @@ _ABILITY = ("description", "skills", "rating")
 
 @dataclass(frozen=True, slots=True)
 class PlanControl:
-    """One control."""
-
     rules_out: str
     """What explains the planner's accuracy if this control is as accurate."""
     needs: frozenset[Need] = frozenset()
@@ -61,7 +59,6 @@ PLAN_CONTROLS: Mapping[str, PlanControl] = {
         "one vote for all questions, of the same dollars, is as good", frozenset({"best worker", "vote"})
     ),
 }
-"""All controls by name."""
 CHOSEN_CONTROLS = ("self-consistency", "best-vote")
 """The controls that replace the planner by a vote of equal cost, which is chosen on training questions."""
 
@@ -72,12 +69,10 @@ class ControlContext:
 
     pool: Sequence[Profile]
     tools: frozenset[str] = frozenset()
-    """Names of the pool's tools."""
     seed: str = "0"
     best_worker: str = ""
     """The worker that was most accurate on training questions."""
     plans: Sequence[Workflow] = ()
-    """The planner's first plans for training questions."""
     samples: int = 1
     """How many answers of the best worker the planner's dollars buy, at most `MAX_SAMPLES`."""
     replacement: Planner | None = None
@@ -149,7 +144,6 @@ class ControlledPlanner(PlannerWrapper):
     def _changes(
         self, models: Sequence[int], pool: Sequence[Profile], random: Random
     ) -> Mapping[int, dict[str, Any]]:
-        """For each worker that is no tool, the fields of its steps that are changed."""
         if self.control == "workers-permuted":
             return {worker: {"worker": other} for worker, other in _exchange(models, random).items()}
         change: dict[str, Any]

@@ -24,7 +24,6 @@ from podium.files import replace_file
 from podium.rollout.run_folder import RunFolder
 
 REPORT = "report.html"
-"""The name of the page in a run's folder."""
 _SURE = 0.05
 _LEAST_GAIN = 0.01
 """The least gain of the oracle that is worth a team."""
@@ -72,7 +71,6 @@ def write_report(runs: Sequence[Path]) -> Path:
 
 
 def _section(manifest: SuiteManifest, table: SuiteTable, results: AnswerFiles) -> SafeHtml:
-    """The section of one task set and pool."""
     evaluations = evaluations_of(table, results)
     lacking = [row.label for row in table.rows if row.label not in evaluations]
     if not evaluations:
@@ -238,7 +236,6 @@ def _controls(table: SuiteTable, comparison: Comparison) -> SafeHtml:
 
 
 def _looks(table: SuiteTable) -> SafeHtml:
-    """How often the split was looked at."""
     split = table.settings.split
     looks = () if table.look_log is None else table.look_log.looks(split)
     if not looks:

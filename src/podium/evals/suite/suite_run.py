@@ -109,7 +109,6 @@ async def _run_in_children(results: AnswerFiles, groups: Iterable[list[SuiteJob]
 async def _run_child(
     results: AnswerFiles, waiting: Iterator[list[SuiteJob]], threads: ThreadPoolExecutor
 ) -> None:
-    """Run jobs in a child until no group waits."""
     loop = asyncio.get_running_loop()
     child = ChildProcess(("-m", __name__, str(results.folder.parent)))
     try:

@@ -19,7 +19,6 @@ from podium.team.settings import PlannerChoice
 from podium.types import Budget
 
 EACH_WORKER = "single:*"
-"""The planner that stands for a row of each worker alone."""
 _SEED = "{seed}"
 """The text that stands for the number of the suite's seed in the path of a checkpoint."""
 
@@ -35,8 +34,6 @@ class WorkerDegradation(Settings):
 
 
 class PoolEntry(Settings):
-    """A pool of workers."""
-
     name: str
     """A team file, or a shipped team's name."""
     keys: tuple[str, ...] | None = None
@@ -104,7 +101,6 @@ class PlannerEntry(PlannerChoice):
 
     @property
     def checkpoint(self) -> str | None:
-        """The checkpoint of the Conductor. None if it has none."""
         return None if self.conductor is None else self.conductor.checkpoint
 
     @property
@@ -126,7 +122,6 @@ class PlannerEntry(PlannerChoice):
 
     @property
     def row(self) -> str:
-        """The label of the planner's row."""
         if self.label:
             return self.label
         if self.planner == EACH_WORKER and self.pool is not None:
@@ -141,7 +136,6 @@ class PlannerEntry(PlannerChoice):
         return f"Conductor{f' {source}' if source else ''}{level}{leaves}{rounds}{self._bound}"
 
     def is_evaluated_on(self, tasks: TasksEntry) -> bool:
-        """Whether the planner has a row in the tables of a task set."""
         return not self.tasks or tasks.name in self.tasks
 
     @property
@@ -174,7 +168,6 @@ class SuiteSettings(Settings):
     """All settings of a suite. The same settings give the same results, in one process or in many."""
 
     title: str = ""
-    """The heading of the report."""
     seed: int = 0
     """The first seed. A seed decides everything that is random, including the questions unless their task set has a
     seed."""
@@ -187,7 +180,6 @@ class SuiteSettings(Settings):
     training: int = Field(default=400, ge=1)
     """Training questions of each task set, on which planners and controls make their choices."""
     repeats: int = Field(default=1, ge=1)
-    """Answers to each question."""
     max_steps: int | None = Field(default=None, ge=1)
     """The most steps of a plan. Default: as many as a Conductor was trained with, else 5."""
     early_stop: bool = False
@@ -232,11 +224,9 @@ class SuiteSettings(Settings):
 
     @property
     def all_seeds(self) -> range:
-        """The number of each seed."""
         return range(self.seed, self.seed + self.seeds)
 
     def split_of(self, tasks: TasksEntry) -> str:
-        """The split that a task set is evaluated on."""
         return tasks.split or self.split
 
 

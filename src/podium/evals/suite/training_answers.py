@@ -22,7 +22,6 @@ class SharedByJobs:
     """What the jobs of one process share, and what they read and compute once."""
 
     results: AnswerFiles
-    """The answers of the run."""
     dispatcher: Dispatcher | None = None
     """The response cache and the spend limits. None if nothing costs money."""
     open_inputs: ComparisonInputs | None = None
@@ -30,7 +29,6 @@ class SharedByJobs:
     training_answers: dict[TableSettings, AnswerMatrix] = field(default_factory=dict)
     """The answers to the training questions of each table."""
     tasks: OpenTasks = field(default_factory=dict)
-    """The task sets that are open."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,6 @@ class TrainingAnswers:
     inputs: ComparisonInputs
     job: SuiteJob
     asked: int
-    """How many training questions there are."""
     measured: AnswerMatrix
     """The first answer of each worker to each training question to which all answers have a verdict."""
     shared: SharedByJobs

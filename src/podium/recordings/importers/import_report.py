@@ -18,13 +18,9 @@ class ImportReport:
     source: str = ""
     licence: str = ""
     left_out: Counter[str] = field(default_factory=Counter)
-    """How many rows were left out, for each reason."""
     published: dict[str, float] = field(default_factory=dict)
-    """The accuracy of each worker that the source publishes."""
     measured: dict[str, float] = field(default_factory=dict)
-    """The accuracies of the workers, computed from the rows."""
     known: dict[str, RecordedWorker] = field(default_factory=dict)
-    """Descriptions and prices of workers that the source has."""
 
     @property
     def differing(self) -> dict[str, tuple[float, float]]:
@@ -37,7 +33,6 @@ class ImportReport:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The reasons for which rows were left out, each with its count."""
         return tuple(f"{reason} ({count})" for reason, count in self.left_out.items())
 
     def workers(self) -> dict[str, RecordedWorker]:

@@ -58,8 +58,6 @@ _WORDS = {"true": 1, "false": 0}
 
 
 class QuestionColumns(Settings):
-    """Where the questions are: a file, and its columns."""
-
     file: Path
     id: str
     text: str
@@ -72,11 +70,8 @@ class QuestionColumns(Settings):
 
 
 class ResponseColumns(Settings):
-    """Where the responses are: a file, and its columns."""
-
     file: Path
     question: str
-    """The question's id."""
     worker: str
     sample: str | None = None
     """A column with any numbers, such as seeds or temperatures; in their order, samples are numbered from 0. Without
@@ -222,7 +217,6 @@ def _rows(file: Path, columns: set[str]) -> Iterator[Row]:
 
 
 def _columns(named: QuestionColumns | ResponseColumns) -> set[str]:
-    """All columns that a mapping reads from one file."""
     values = named.model_dump(exclude={"file", "where"}, exclude_none=True)
     text = values.pop("text", None)
     shown = () if text is None else template_columns(text)
