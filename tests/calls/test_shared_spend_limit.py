@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from loaded_programs import loaded_python
 from podium.calls import Ledger, Reservation
-from podium.calls.shared_spend_limit import SharedSpendLimit, open_day_limit
+from podium.calls.shared_spend_limit import STATE, SharedSpendLimit, default_state_path, open_day_limit
 from podium.errors import StoreError, UsageError
 from podium.types import Budget, Spent, Usage
 
@@ -156,6 +157,27 @@ def test_the_file_of_another_program_is_refused_and_left_alone(file: Path) -> No
     file.write_text("no database at all, but long enough to be looked at as one" * 10)
     with pytest.raises(UsageError, match=r"The state file .* cannot be opened"):
         SharedSpendLimit(file, "run", 1.0)
+
+
+def test_a_file_of_another_version_is_refused_in_a_sentence_and_stays(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    with closing(sqlite3.connect(path)) as old:
+        old.execute("CREATE TABLE spending (account TEXT, day TEXT, spent INTEGER, held INTEGER)")
+        old.execute("INSERT INTO spending VALUES ('day', '2030-01-01', 5, 0)")
+        old.execute(f"PRAGMA application_id = {STATE.mark}")
+        old.execute("PRAGMA user_version = 1")
+        old.commit()
+    with pytest.raises(UsageError, match=r"another version of Podium .* move it away"):
+        SharedSpendLimit(path, "day", 1.0)
+    with closing(sqlite3.connect(path)) as old:
+        assert old.execute("SELECT spent FROM spending").fetchall() == [(5,)]
+
+
+def test_the_state_file_lies_beside_the_trace_store() -> None:
+    beside = default_state_path({"PODIUM_STORE": "/kept/traces.sqlite"})
+    assert beside == Path("/kept/state.sqlite")
+    server = {"PODIUM_STORE": "postgresql://somewhere/podium", "XDG_DATA_HOME": "/data"}
+    assert default_state_path(server) == Path("/data/podium/state.sqlite")
 
 
 def test_spend_limit_with_a_missing_table_raises_store_error(spend_limit: SharedSpendLimit) -> None:

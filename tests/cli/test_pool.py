@@ -1,17 +1,13 @@
 import json
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from podium.calls.breaker import Cooldown
-from podium.calls.shared_spend_limit import SharedSpendLimit
-from podium.calls.state_file import CooldownFile, default_state_path
+from podium.calls.shared_spend_limit import SharedSpendLimit, default_state_path
 from podium.store import TraceStore
 from podium.trace import Trace
-from podium.workers.pool import load_pool
 from podium_testing import Answer, FaultServer, Hang, RateLimited, RefusedParameters, Rule, Status
 from podium_testing.server import in_thread
 from scripted_team import write_sums, write_team
@@ -56,7 +52,7 @@ def test_the_list_shows_workers_as_planners_see_them(podium):
     assert "2 workers" in listed.out
     ada, bob = json.loads(podium("pool", "list", "--pool", "pool.toml", "--json").out)
     assert (ada["name"], ada["price"]["output"], bob["latency_s"]) == ("ada", 2.0, 2.0)
-    assert (ada["unready"], ada["cooldown"], ada["past"]) == (None, None, None)
+    assert (ada["unready"], ada["past"]) == (None, None)
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -70,28 +66,6 @@ def test_a_shipped_pool_is_listed_without_keys_but_called_only_with_them(podium,
     assert refused.status == 2
     assert f"{name}.toml, line " in refused.err
     assert "_API_KEY is not set; put the key there" in refused.err
-
-
-def test_the_list_names_workers_in_cooldown_and_until_when(podium, monkeypatch):
-    monkeypatch.setenv("RIGHT_KEY", "right")
-    Path("two.toml").write_text(_worker("up", "http://x.invalid/v1") + _worker("down", "http://y.invalid/v1"))
-    told = CooldownFile()
-    down = load_pool(Path("two.toml")).named("down")
-    told.note(down, Cooldown(1_700_000_000.0, time.time() + 3600, 7, "y: no reply."))
-    listed = podium("pool", "list", "--pool", "two.toml")
-    assert (
-        "down: in cooldown since 2023-11-14 22:13:20 UTC after 7 failures in a row, tried again at "
-        in listed.out
-    )
-    assert "UTC: y: no reply." in listed.out
-    assert "up: " not in listed.out
-    up, down_ = json.loads(podium("pool", "list", "--pool", "two.toml", "--json").out)
-    assert up["cooldown"] is None
-    assert (down_["cooldown"]["failures"], down_["cooldown"]["since"]) == (7, 1_700_000_000.0)
-    told.note(down, Cooldown(1_700_000_000.0, 1_700_000_010.0, 1, "y: no reply."))
-    listed = podium("pool", "list", "--pool", "two.toml")
-    assert "after 1 failure in a row, tried again with the next call: y: no reply." in listed.out
-    told.close()
 
 
 def test_the_list_shows_what_a_store_recorded_of_the_workers(podium, ask):

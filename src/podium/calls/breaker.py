@@ -8,8 +8,7 @@ counts as a failure. A worker that rejects a call, or reports a rate limit, is n
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from podium.errors import WorkerError
@@ -20,20 +19,14 @@ State = Literal["closed", "open", "half-open"]
 
 @dataclass(frozen=True, slots=True)
 class Cooldown:
-    """Why and since when a worker is in cooldown. Times are on the event loop's clock, and in the state file in seconds
-    since 1970."""
+    """Why a worker is in cooldown, and until when."""
 
-    since: float
     probe_at: float
-    """When one call may test whether the worker answers again."""
+    """When one call may test whether the worker answers again, on the event loop's clock."""
     failures: int
     """How many calls have failed in a row."""
     error: str
     """One sentence, free of secrets: the latest failure."""
-
-    def moved(self, seconds: float) -> Cooldown:
-        """The cooldown on a clock that is so many seconds ahead."""
-        return replace(self, since=self.since + seconds, probe_at=self.probe_at + seconds)
 
 
 class Breaker:
@@ -42,17 +35,10 @@ class Breaker:
     It opens in three cases: `limits.failures_to_open` calls have failed in a row; a call timed out, and no call has
     succeeded since that call began; all calls have failed for as long as `limits.timeout`. So a worker that is down
     costs one timeout at most. The breaker stays closed if the worker answers other calls meanwhile.
-
-    Args:
-        on_change: called with the cooldown when the breaker opens and when a probe has failed, and with None when the
-            breaker closes.
     """
 
-    def __init__(
-        self, limits: Limits, on_change: Callable[[Cooldown | None], None] = lambda cooldown: None
-    ) -> None:
+    def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._on_change = on_change
         self._failures = 0
         self._failing_since = 0.0
         """The time since which all calls have failed."""
@@ -68,10 +54,6 @@ class Breaker:
         if self.cooldown is None:
             return "closed"
         return "half-open" if self._probing else "open"
-
-    def open_from(self, cooldown: Cooldown) -> None:
-        """Begin in a cooldown that another process has noted."""
-        self.cooldown, self._failures = cooldown, cooldown.failures
 
     async def acquire(self, *, wait: bool) -> bool:
         """Return when the call may be sent, which is at once while the breaker is closed. Returns whether this call is
@@ -120,7 +102,6 @@ class Breaker:
         if self.cooldown is not None:
             self.cooldown, self._probing = None, False
             self._changed.set()
-            self._on_change(None)
 
     def record_failure(self, began: float, error: WorkerError, *, probe: bool) -> None:
         """Count a call that began at `began` and found the worker down. `probe` is what `acquire` returned for the
@@ -154,10 +135,8 @@ class Breaker:
 
     def _open(self, seconds: float, error: WorkerError, *, probe: bool) -> None:
         """Begin a cooldown of this many seconds from now, or extend the present cooldown. It never becomes shorter."""
-        now = asyncio.get_running_loop().time()
-        since, probe_at = now, now + seconds
+        probe_at = asyncio.get_running_loop().time() + seconds
         if self.cooldown is not None:
-            since, probe_at = self.cooldown.since, max(probe_at, self.cooldown.probe_at)
-        self.cooldown = Cooldown(since, probe_at, self._failures, str(error))
+            probe_at = max(probe_at, self.cooldown.probe_at)
+        self.cooldown = Cooldown(probe_at, self._failures, str(error))
         self.release(probe=probe)
-        self._on_change(self.cooldown)

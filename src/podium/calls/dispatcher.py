@@ -1,26 +1,24 @@
 """The dispatcher holds what the calls of all questions share: channels to workers, the response cache, shared budgets.
 
-One dispatcher serves all runners over the same workers. It does not close the cache and files that it was given.
-`open_dispatcher` opens them and closes them.
+One dispatcher serves all runners over the same workers. It does not close the cache and spend limits that it was
+given. `open_dispatcher` opens them and closes them.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from podium.calls.breaker import Breaker, Cooldown
+from podium.calls.breaker import Breaker
 from podium.calls.input_bound import InputTokenBound
 from podium.calls.rate_limiter import ModelHost, RateLimiter, model_key
 from podium.calls.shared_spend_limit import UNLIMITED_USD, SharedSpendLimit, open_day_limit
-from podium.calls.state_file import CooldownFile
 from podium.errors import UsageError, WorkerError
 from podium.types import Usage
 from podium.workers.base import Worker
@@ -79,15 +77,10 @@ def _forget_old(times: deque[float], now: float) -> None:
 class WorkerChannel:
     """The channel to one worker, which all its calls on one event loop share."""
 
-    def __init__(
-        self,
-        worker: Worker,
-        on_change: Callable[[Cooldown | None], None] = lambda _: None,
-        model_host: ModelHost | None = None,
-    ) -> None:
+    def __init__(self, worker: Worker, model_host: ModelHost | None = None) -> None:
         self.worker = worker
         self.rate_limiter = RateLimiter(worker.limits, model_host, model_key(worker))
-        self.breaker = Breaker(worker.limits, on_change)
+        self.breaker = Breaker(worker.limits)
         self.retry_budget = RetryBudget(worker.limits.retry_share)
         self.input_bound = InputTokenBound(worker)
         self.attempts = 0
@@ -162,19 +155,13 @@ class Dispatcher:
     Args:
         cache: the answers that were paid for before. If it is None, each call is made.
         spend_limits: budgets in dollars that the questions share. Every call is charged to each of them.
-        cooldowns: the file in which processes share cooldowns. If it is None, cooldowns are not shared.
     """
 
     def __init__(
-        self,
-        *,
-        cache: ResponseCache | None = None,
-        spend_limits: Sequence[SpendLimit] = (),
-        cooldowns: CooldownFile | None = None,
+        self, *, cache: ResponseCache | None = None, spend_limits: Sequence[SpendLimit] = ()
     ) -> None:
         self.cache = cache
         self.spend_limits = tuple(spend_limits)
-        self._cooldowns = cooldowns
         self._loop_state = _LoopState()
 
     def with_spend_limits(self, *spend_limits: SpendLimit) -> Self:
@@ -248,23 +235,11 @@ class Dispatcher:
         return tuple(self._loop_state.channels.values())
 
     def _open(self, worker: Worker) -> WorkerChannel:
-        cooldowns, limits = self._cooldowns, worker.limits
-        model_host = None
-        if limits.host is not None:
-            model_hosts = self._loop_state.model_hosts
-            model_host = model_hosts.setdefault(limits.host, ModelHost(limits.loaded_at_once))
-        if cooldowns is None or worker.identity is None:
-            return WorkerChannel(worker, model_host=model_host)
-        clock_offset = asyncio.get_running_loop().time() - time.time()
-
-        def note(cooldown: Cooldown | None) -> None:
-            cooldowns.note(worker, None if cooldown is None else cooldown.moved(-clock_offset))
-
-        channel = WorkerChannel(worker, note, model_host)
-        known = cooldowns.get(worker)
-        if known is not None:
-            channel.breaker.open_from(known.moved(clock_offset))
-        return channel
+        limits = worker.limits
+        if limits.host is None:
+            return WorkerChannel(worker)
+        model_hosts = self._loop_state.model_hosts
+        return WorkerChannel(worker, model_hosts.setdefault(limits.host, ModelHost(limits.loaded_at_once)))
 
 
 @contextmanager
@@ -308,5 +283,4 @@ def open_dispatcher(
         day = open_day_limit(day_usd) if pays else None
         if day is not None:
             spend_limits.append(files.enter_context(closing(day)))
-        cooldowns = files.enter_context(closing(CooldownFile()))
-        yield Dispatcher(cache=responses, spend_limits=spend_limits, cooldowns=cooldowns)
+        yield Dispatcher(cache=responses, spend_limits=spend_limits)

@@ -1,4 +1,4 @@
-"""The budget of a run or of a day (UTC), which many questions and processes share in an SQLite file.
+"""The budget of a run or of a day (UTC), which many questions and processes share in an SQLite file, the state file.
 
 The limit is hard: a reservation and a settlement are one SQL statement each, so no two processes spend the same dollar.
 The reservations of a killed process stay, because the provider may bill its calls. A statement takes some microseconds
@@ -21,15 +21,32 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from podium.calls.state_file import STATE, default_state_path
 from podium.errors import StoreError, UsageError
-from podium.sqlite_files import BUSY_TIMEOUT_S, IN_MEMORY, is_busy, retry_while_busy
+from podium.sqlite_files import (
+    BUSY_TIMEOUT_S,
+    IN_MEMORY,
+    SQLiteSchema,
+    default_store_path,
+    is_busy,
+    retry_while_busy,
+)
 from podium.types import MAX_USD
 from podium.workers.spend_limit import NANO_PER_USD, SpendLimit, to_nano
 
 _LOG = logging.getLogger("podium.spending")
 DAY_BUDGET = "PODIUM_DAY_BUDGET_USD"
 """The environment variable with the dollars of a day, for all processes that share a state file."""
+STATE = SQLiteSchema(
+    "state file",
+    mark=0x506F4453,  # "PoDS"
+    version=2,
+    tables=(
+        "CREATE TABLE IF NOT EXISTS spending ("
+        "name TEXT, day TEXT, spent INTEGER, reserved INTEGER, PRIMARY KEY (name, day)) WITHOUT ROWID",
+    ),
+    way_out="move it away or set PODIUM_STORE to another folder",
+    synchronous="NORMAL",  # Written before and after each call that is paid for.
+)
 _ROW = "WHERE name = ? AND day = ?"
 _RESERVE = f"UPDATE spending SET reserved = reserved + ? {_ROW} AND spent + reserved + ? <= ? RETURNING spent, reserved"
 _SETTLE = f"UPDATE spending SET reserved = reserved - ?, spent = spent + ? {_ROW} RETURNING spent, reserved"
@@ -258,6 +275,14 @@ class SharedSpendLimit(SpendLimit):
 
 class _BusyError(StoreError):
     """Another process has locked the file at this moment."""
+
+
+def default_state_path(environ: Mapping[str, str] = os.environ) -> Path:
+    """`state.sqlite` in the folder of the default trace store. A store that is a database server has no folder, so then
+    in the folder of the default file."""
+    if "://" in environ.get("PODIUM_STORE", ""):
+        environ = {name: value for name, value in environ.items() if name != "PODIUM_STORE"}
+    return default_store_path(environ).with_name("state.sqlite")
 
 
 def open_day_limit(

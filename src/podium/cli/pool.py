@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import statistics
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -18,9 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 from podium.calls import Dispatcher
-from podium.calls.breaker import Cooldown
 from podium.calls.shared_spend_limit import open_day_limit
-from podium.calls.state_file import CooldownFile
 from podium.cli.options import JSONArray
 from podium.cli.printable import counted, dollars, priced, printable, seconds, shorten
 from podium.cli.team_file import find_team
@@ -48,23 +44,20 @@ def list_workers(
     ] = None,
     json: JSONArray = False,
 ) -> int:
-    """List the workers of a pool, and which of them are in cooldown after too many failures. Needs no API keys."""
+    """List the workers of a pool, as planners see them. Needs no API keys."""
     pool = open_pool(find_team(team, keys).read(), ready=False)
     past = None
     if store is not None:
         with open_trace_store(store, create=False) as traces:
             past = worker_histories(traces.iterate())
-    with closing(CooldownFile()) as file:
-        cooldowns = {worker.profile.name: file.get(worker) for worker in pool}
     if not json:
-        _print_workers(pool, cooldowns, past)
+        _print_workers(pool, past)
         return 0
     print_json(
         [
             worker.profile.model_dump(mode="json")
             | {
                 "unready": worker.reason if isinstance(worker, UnavailableWorker) else None,
-                "cooldown": cooldowns[worker.profile.name],
                 "past": (past or {}).get(worker.profile.name),
             }
             for worker in pool
@@ -151,11 +144,7 @@ async def _check_conductor(
             )
 
 
-def _print_workers(
-    pool: Pool,
-    cooldowns: Mapping[str, Cooldown | None],
-    past: Mapping[str, WorkerHistory] | None,
-) -> None:
+def _print_workers(pool: Pool, past: Mapping[str, WorkerHistory] | None) -> None:
     with_past = () if past is None else (">calls", ">failed", ">median")
     table = plain_table("worker", ">$ in / out", ">time", *with_past)
     table.add_column("profile", ratio=1)
@@ -174,16 +163,7 @@ def _print_workers(
     for worker in pool:
         if isinstance(worker, UnavailableWorker):
             _note(console, worker.profile.name, f"not ready: {worker.reason}", "yellow")
-        if cooldown := cooldowns[worker.profile.name]:
-            _note(console, worker.profile.name, _describe_cooldown(cooldown), "yellow")
     console.print(Text(f"\n{counted(len(pool), 'worker')}; prices in dollars per million tokens", "dim"))
-
-
-def _describe_cooldown(cooldown: Cooldown) -> str:
-    probe = f"at {_moment(cooldown.probe_at)}" if cooldown.probe_at > time.time() else "with the next call"
-    failures = counted(cooldown.failures, "failure")
-    since = _moment(cooldown.since)
-    return f"in cooldown since {since} after {failures} in a row, tried again {probe}: {cooldown.error}"
 
 
 def print_findings(findings: Sequence[CheckResult]) -> None:
@@ -224,10 +204,6 @@ def _note(console: Console, name: str, sentence: str, style: str) -> None:
 
 def _seconds(duration: float | None) -> str:
     return "" if duration is None else seconds(duration)
-
-
-def _moment(at: float) -> str:
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from podium.calls.state_file import default_state_path
+from podium.calls.shared_spend_limit import default_state_path
 from podium.conductor.plan_format import (
     CHOICES,
     FORMATS_STRICTEST_FIRST,

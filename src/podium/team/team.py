@@ -1,7 +1,7 @@
 """`Team`: workers and a planner, opened together, that answer questions.
 
 Opening a team opens once what all its questions share: the pool, the planner, the files and the dispatcher. The files
-are the response cache, the traces, and the state file, in which processes share cooldowns and the day's spending.
+are the response cache, the traces, and the state file, in which processes share the day's spending.
 Commands, the server, Python programs and Inspect use teams.
 """
 
