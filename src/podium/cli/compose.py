@@ -28,7 +28,7 @@ from podium.evals.study.candidates import (
 )
 from podium.files import lock_folder, replace_file
 from podium.workers.base import costly_workers
-from podium.workers.discovery.catalogue import read_catalogue
+from podium.workers.discovery.providers import read_catalogue
 from podium.workers.pool import Pool
 from podium.workers.redaction import read_key
 

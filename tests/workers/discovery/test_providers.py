@@ -3,9 +3,9 @@ from pydantic import SecretStr
 
 from model_server import ModelServer
 from podium.types import Price
+from podium.workers.discovery.models import FoundModel
 from podium.workers.discovery.providers import (
     FoundKey,
-    KnownModel,
     Provider,
     found_keys,
     known_providers,
@@ -13,9 +13,9 @@ from podium.workers.discovery.providers import (
 )
 
 KNOWN = (
-    KnownModel("big-1", 3.0, 15.0, "Strong.", 200_000, sees=True),
-    KnownModel("gone", 9.0, 9.0, "Retired.", 1000),
-    KnownModel("small-1", 0.1, 0.3, "Quick.", 100_000),
+    FoundModel("big-1", price=Price(input=3.0, output=15.0), about="Strong.", sees=True),
+    FoundModel("gone", price=Price(input=9.0, output=9.0), about="Retired."),
+    FoundModel("small-1", price=Price(input=0.1, output=0.3), about="Quick."),
 )
 
 
@@ -58,4 +58,9 @@ def test_each_provider_has_priced_models_and_keys() -> None:
     for provider in known_providers():
         assert provider.keys
         assert provider.base_url.startswith("https://")
-        assert all(model.input > 0 and model.output > 0 and model.about for model in provider.models)
+        for model in provider.models:
+            assert model.price is not None
+            assert model.price.input > 0
+            assert model.price.output > 0
+            assert model.about
+            assert model.context_tokens
