@@ -131,6 +131,45 @@ async def test_litellm_call_uses_the_answer_options_of_the_caller(server: FaultS
     await worker.close()
 
 
+async def test_litellm_streams_if_somebody_listens(server: FaultServer) -> None:
+    worker, heard = worker_of(server), list[str]()
+    reply = await worker.answer(Request(HELLO.messages, seed="s", on_text=heard.append))
+    await worker.close()
+    assert (reply.text, "".join(heard), reply.finish) == ("It is 4.", "It is 4.", "stop")
+    assert server.requests[0].body["stream"] is True
+    assert not reply.usage.estimated
+    assert reply.first_token_s is not None
+
+
+async def test_litellm_sends_tools_and_reads_their_calls() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 2}'}}
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    body = {
+        "id": "x",
+        "object": "chat.completion",
+        "choices": [{"message": message, "finish_reason": "tool_calls"}],
+    }
+    tool = {
+        "type": "function",
+        "function": {"name": "add", "parameters": {"type": "object", "properties": {}}},
+    }
+    async with FaultServer(rules=[Rule(fault=Verbatim(body=json.dumps(body)))]) as server:
+        worker = worker_of(server)
+        reply = await worker.answer(Request(HELLO.messages, seed="s", options=AnswerOptions(tools=(tool,))))
+        await worker.close()
+        assert server.requests[0].body["tools"] == [tool]
+    assert [(call.name, call.arguments) for call in reply.tool_calls] == [("add", '{"a": 2}')]
+    assert reply.finish == "tool_calls"
+
+
+async def test_a_caller_cannot_send_the_key_elsewhere(server: FaultServer) -> None:
+    worker = worker_of(server, extra={"top_k": 3})
+    extra = {"api_base": "http://127.0.0.1:9/v1", "top_k": 5, "num_retries": 9}
+    reply = await worker.answer(Request(HELLO.messages, seed="s", options=AnswerOptions(extra=extra)))
+    await worker.close()
+    assert (reply.text, server.requests[0].body["top_k"]) == ("It is 4.", 3)
+
+
 async def test_litellm_drops_refused_parameters_in_later_calls() -> None:
     hello = Request((*HELLO.messages, *HELLO.messages), seed="s", options=AnswerOptions(temperature=0.5))
     for fault, dropped, folded in (
@@ -172,7 +211,7 @@ async def test_all_kinds_of_tokens_are_counted() -> None:
         (InvalidUtf8(), "protocol", True, "cut off or garbled"),
         (DeepJson(), "protocol", True, "cut off or garbled"),
         (WrongContentType(), "status", True, "status 500: "),
-        (EmptyChoices(), "protocol", False, "the reply has no choices"),
+        (EmptyChoices(), "protocol", True, "the reply has no choices"),
         (NullContent(), "protocol", True, "the reply has no text"),
         (ContentFilter(), "refused", False, "it refused"),
         (ErrorInside(), "status", True, "status 502: "),

@@ -128,6 +128,7 @@ def test_litellm_identity_has_answer_settings_but_no_key() -> None:
         "system": ["Be brief."],
         "max_tokens": 9,
         "temperature": None,
+        "seed": False,
         "extra": {"top_p": 0.5},
     }
     assert SECRET not in repr(worker)

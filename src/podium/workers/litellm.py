@@ -13,7 +13,7 @@ import importlib.util
 import json
 import os
 import ssl
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -24,31 +24,24 @@ from pydantic import SecretStr
 
 from podium.errors import ConfigError, WorkerError, WorkerErrorKind
 from podium.trace import Reply
-from podium.types import Message, Usage, sent_tokens
-from podium.workers.base import Request, Worker
-from podium.workers.chat.adaptation import Adaptation, AdaptedRequest, too_long
-from podium.workers.chat.failures import Failures, ProviderError
-from podium.workers.chat.reply_builder import ReplyBuilder
-from podium.workers.chat.request_body import sent_limit
-from podium.workers.chat.usage import read_usage
+from podium.workers.base import Request
+from podium.workers.chat.chat_worker import ChatWorker
+from podium.workers.chat.failures import ProviderError
+from podium.workers.chat.response_reader import ResponseReader
 from podium.workers.redaction import Secrets
 from podium.workers.spec import LiteLLMSpec
-from podium.workers.traits import WorkerTraits
+from podium.workers.traits import LITELLM
 
 _STOLEN_RELEASES = ("1.82.7", "1.82.8")
 """Releases of March 2026 that sent their users' keys to an attacker."""
-_OPTIONS = ("temperature", "top_p", "stop", "response_format")
-"""The caller's options that are sent, besides `max_tokens`. Tools and images are not sent."""
 _CONNECTION_ERRORS = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError)
 _DECODING_ERRORS = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
-_NAME_CHARS = 200
-"""The most characters that are kept of a model name or finish_reason."""
 _IMPORT_ENVIRONMENT = {"LITELLM_MODE": "PRODUCTION", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
 """Variables that are set before the import. Otherwise the library reads a file .env into the environment and downloads
 prices."""
 
 
-class LiteLLMWorker(Worker):
+class LiteLLMWorker(ChatWorker):
     """A model that is called through litellm.
 
     Args:
@@ -57,83 +50,19 @@ class LiteLLMWorker(Worker):
         key: the key for the library. If it is None, the library looks for a key in the environment.
     """
 
-    traits = WorkerTraits(role="model")
+    traits = LITELLM
 
     def __init__(self, spec: LiteLLMSpec, secrets: Secrets, key: str | None = None) -> None:
-        self.profile, self.limits, self.fallback = spec.to_profile(), spec.limits, spec.fallback
-        self._spec = spec
+        super().__init__(spec, spec.model, f"litellm, {spec.model}", secrets)
         self._key = SecretStr(key) if key else None
-        self._secrets = secrets
-        self._failures = Failures(f"litellm, {spec.model}", secrets)
-        self._system = (Message(role="system", content=spec.system),) if spec.system else ()
-        self._adaptation = Adaptation()
-        self.identity = {
-            "kind": "litellm",
-            "url": self._spec.base_url,
-            "model": self._spec.model,
-            "system": [message.content for message in self._system],
-            "max_tokens": self.limits.max_tokens,
-            "temperature": self._spec.temperature,
-            "extra": self._spec.extra,
-        }
+        self._base_url = spec.base_url
+        self.identity = {**(self.identity or {}), "kind": "litellm", "url": spec.base_url}
 
     async def answer(self, request: Request) -> Reply:
-        """Call the model once. The seed is not sent, since providers do not promise the same answer for the same
-        seed."""
-        library = await asyncio.to_thread(_library)
-        _users().add(self)
-        messages, options = self._system + request.messages, request.options
-        message_tokens, context_tokens = sent_tokens(messages, options), self.profile.context_tokens
-        if reason := too_long(message_tokens, context_tokens):
-            raise self._failures.error(reason, "context")
-        optional = {
-            "temperature": self._spec.temperature,
-            "api_key": None if self._key is None else self._key.get_secret_value(),
-            "api_base": self._spec.base_url,
-        }
-        arguments: dict[str, Any] = {
-            "model": self._spec.model,
-            "timeout": self.limits.timeout,
-            "max_tokens": min(self.limits.max_tokens, options.max_tokens or self.limits.max_tokens),
-            "num_retries": 0,
-            "max_retries": 0,
-            "caching": False,
-            "no-log": True,
-            **{name: value for name, value in optional.items() if value is not None},
-            **self._spec.extra,
-            **options.model_dump(mode="json", include=set(_OPTIONS), exclude_defaults=True),
-        }
-        adapted = AdaptedRequest(
-            messages,
-            lambda folded: (
-                arguments
-                | {"messages": [{"role": message.role, "content": message.content} for message in folded]}
-            ),
-            self._adaptation,
-            message_tokens,
-            context_tokens,
-        )
-        while True:
-            try:
-                response = await library.acompletion(**adapted.body)
-                break
-            except asyncio.CancelledError:
-                self._count(request, read_usage(None, messages, ""))
-                raise
-            except Exception as error:
-                if not adapted.change(ProviderError(_message(error), status=_status(error))):
-                    failure = self._failure(library, error)
-                    if failure.kind == "timeout":
-                        self._count(request, read_usage(None, messages, ""))
-                    # `from None`, since the library's error may contain a key, which a traceback would print.
-                    raise failure from None
-        self._adaptation |= adapted.known
-        return replace(
-            self._read(response, request, messages, sent_limit(adapted.body)),
-            dropped=adapted.dropped,
-            folded=adapted.folded,
-            context_tokens=adapted.context_tokens,
-        )
+        """Call the model once, as any `ChatWorker`. The caller's further keys are not sent: the library takes its own
+        arguments, such as an address for the key, from among the keys of the body."""
+        options = request.options.model_copy(update={"extra": {}})
+        return await super().answer(replace(request, options=options))
 
     async def close(self) -> None:
         """Close the library's connections and end its task, unless a worker of another pool uses them too."""
@@ -149,40 +78,37 @@ class LiteLLMWorker(Worker):
 
             await GLOBAL_LOGGING_WORKER.stop()
 
-    def _count(self, request: Request, usage: Usage) -> None:
-        request.receipt.add(self.profile.price.spent(usage))
-
-    def _read(
-        self, response: Any, request: Request, messages: Sequence[Message], max_tokens: int | None
-    ) -> Reply:
-        builder = ReplyBuilder()
+    async def _send(self, body: Mapping[str, Any], reader: ResponseReader) -> None:
+        library = await asyncio.to_thread(_library)
+        _users().add(self)
+        optional = {
+            "api_key": None if self._key is None else self._key.get_secret_value(),
+            "api_base": self._base_url,
+        }
+        reader.request_sent = True
         try:
-            choice = response.choices[0]
-            message = choice.message
-            fields = message.model_dump() if hasattr(message, "model_dump") else vars(message)
-        except (AttributeError, IndexError, TypeError):
-            raise self._failures.error("the reply has no choices", "protocol") from None
-        builder.add({"choices": [{"message": fields, "finish_reason": choice.finish_reason}]})
-        text = builder.text
-        counts = _counts(getattr(response, "usage", None))
-        usage = read_usage(counts, messages, text, builder.reasoning, max_tokens=max_tokens)
-        if not text.strip() or builder.finish == "content_filter":
-            self._count(request, usage)
-            raise self._failures.no_text(builder, cut_call=False)
-        return Reply(
-            self._secrets.scrub(text),
-            usage,
-            finish=self._name(builder.finish),
-            model=self._name(getattr(response, "model", None)),
-            fingerprint=self._name(getattr(response, "system_fingerprint", None)),
-            reasoning=self._secrets.scrub(builder.reasoning),
-        )
-
-    def _name(self, name: object) -> str | None:
-        return self._secrets.scrub(name)[:_NAME_CHARS] if isinstance(name, str) else None
+            response = await library.acompletion(
+                **{name: value for name, value in optional.items() if value is not None},
+                **body,
+                timeout=self.limits.timeout,
+                num_retries=0,
+                max_retries=0,
+                caching=False,
+                **{"no-log": True},
+            )
+            if not body.get("stream"):
+                reader.add_reply(_document(response))
+                return
+            async for chunk in response:
+                reader.add_event(_document(chunk))
+        except WorkerError:
+            raise
+        except Exception as error:
+            # `from None`, since the library's error may contain a key, which a traceback would print.
+            raise self._failure(library, error) from None
+        reader.check_stream()
 
     def _failure(self, library: Any, error: Exception) -> WorkerError:
-        """The `WorkerError` for an exception of the library."""
         names, status, message = library.exceptions, _status(error), _message(error)
         shown = self._failures.quoted(message)
         if isinstance(error, names.Timeout):
@@ -263,8 +189,10 @@ def _status(error: Exception) -> int | None:
     return status if isinstance(status, int) else None
 
 
-def _counts(usage: Any) -> Any:
-    """The token counts as a dict. None if all are 0, which the library writes if the provider sent no counts."""
-    counts = usage.model_dump() if hasattr(usage, "model_dump") else usage
-    known = isinstance(counts, dict) and (counts.get("prompt_tokens") or counts.get("completion_tokens"))
-    return counts if known else None
+def _document(response: Any) -> dict[str, Any]:
+    """A reply or an event as a provider writes it. The library writes counts of 0 if the provider sent no counts."""
+    document: dict[str, Any] = response.model_dump(warnings=False)
+    counts = document.get("usage") or {}
+    if not (counts.get("prompt_tokens") or counts.get("completion_tokens")):
+        document.pop("usage", None)
+    return document

@@ -1,49 +1,26 @@
-"""A worker behind any endpoint that speaks OpenAI's /chat/completions. One call is one attempt.
-
-It does not retry, and runs no tools. If the endpoint refuses a parameter or the form of the messages, it asks again at
-once without them, and remembers that (`chat.adaptation`). The parts of a request and of a reply are in the package
-`chat`.
-"""
+"""A worker behind any endpoint that speaks OpenAI's /chat/completions: sends the requests of a `ChatWorker`."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 import aiohttp
 from aiohttp.abc import AbstractStreamWriter
 
-from podium.errors import WorkerError
-from podium.trace import Reply
-from podium.types import Message, ToolCall, Usage, sent_tokens
-from podium.workers.base import Request, Worker
-from podium.workers.chat.adaptation import Adaptation, AdaptedRequest, too_long
+from podium.workers.chat.chat_worker import ChatWorker
 from podium.workers.chat.endpoint import Endpoint
-from podium.workers.chat.failures import Failures, RequestRejectedError
-from podium.workers.chat.reply_builder import encodable
-from podium.workers.chat.request_body import MaxTokensKey, chat_body, sent_limit
-from podium.workers.chat.response_reader import ResponseReader, StreamScrubber
-from podium.workers.chat.text_tool_calls import TextToolCallParser
-from podium.workers.chat.tool_calls import CollectedCall
-from podium.workers.chat.usage import read_usage
+from podium.workers.chat.failures import Failures
+from podium.workers.chat.request_body import MaxTokensKey
+from podium.workers.chat.response_reader import ResponseReader
 from podium.workers.spec import ChatSpec
 from podium.workers.traits import ENDPOINT
 
 _CLOSES = "llama.cpp"
 """The `Server` header of one that closes the connection of a streamed reply although it says that it keeps it. A call
 that is sent on it at that moment fails."""
-_MODEL_NAME_CHARS = 200
-"""Characters kept of a model name or finish_reason."""
-
-_THINKING_MODELS = re.compile(
-    r"(?<![a-z0-9])(?:r1|z1|qwq|reason(?:er|ing)?|think(?:er|ing)?)(?![a-z0-9])", re.IGNORECASE
-)
-"""Names of models whose chat template may open their thought, so that their text begins inside it."""
 
 
 @cache
@@ -64,11 +41,11 @@ class _Body(aiohttp.BytesPayload):
         await super().write_with_length(writer, content_length)
 
 
-class OpenAIWorker(Worker):
+class OpenAIWorker(ChatWorker):
     """A model behind an endpoint.
 
     Args:
-        spec: the worker's settings. Its name says which messages' `provider_state` belongs to this endpoint.
+        spec: the worker's settings.
         model: the endpoint's name for the model.
         max_tokens_key: the request key for the limit. Default: chosen by the address.
     """
@@ -78,30 +55,18 @@ class OpenAIWorker(Worker):
     def __init__(
         self, spec: ChatSpec, endpoint: Endpoint, model: str, max_tokens_key: MaxTokensKey | None = None
     ) -> None:
-        self.profile, self.limits, self.fallback = spec.to_profile(), spec.limits, spec.fallback
-        self._spec = spec
-        self._model = model
-        self._system = (Message(role="system", content=spec.system),) if spec.system else ()
-        self._secrets = endpoint.connections.secrets
-        self.call_at(endpoint)
         # OpenAI's newer models refuse max_tokens, which every other server accepts.
         is_openai = endpoint.host == "api.openai.com"
-        self._max_tokens_key = max_tokens_key or ("max_completion_tokens" if is_openai else "max_tokens")
-        self._begins_inside_thought = True if _THINKING_MODELS.search(model) else None
-        """Whether a text of the model was seen to begin inside a thought, or its name says so. None if neither is
-        known."""
-        self._adaptation = Adaptation()
+        default: MaxTokensKey = "max_completion_tokens" if is_openai else "max_tokens"
+        secrets = endpoint.connections.secrets
+        super().__init__(spec, model, endpoint.base_url, secrets, max_tokens_key or default)
+        self._endpoint = endpoint
         self.identity = {
+            **(self.identity or {}),
             "kind": "openai",
             "url": endpoint.base_url,
             "query": endpoint.query,
             "headers": endpoint.headers,
-            "model": model,
-            "system": [message.content for message in self._system],
-            "max_tokens": self.limits.max_tokens,
-            "temperature": spec.temperature,
-            "seed": spec.send_seed,
-            "extra": spec.extra,
         }
 
     def call_at(self, endpoint: Endpoint) -> None:
@@ -109,190 +74,22 @@ class OpenAIWorker(Worker):
         self._endpoint = endpoint
         self._failures = Failures(endpoint.base_url, self._secrets)
 
-    async def answer(self, request: Request) -> Reply:
-        """Call the model once. `earlier_calls` and `sample` are not sent, since the seed already depends on them.
-
-        What a call without a reply took is added to its receipt: the provider's count, else an estimate of what was
-        sent and received, where the provider may bill it.
-
-        Raises:
-            WorkerError: no text or tool call came back; or, of kind "context", the messages do not fit in it.
-        """
-        if self._system:
-            request = replace(request, messages=self._system + request.messages)
-        spec, messages, options = self._spec, request.messages, request.options
-        limits, context_tokens = self.limits, spec.context_tokens
-        message_tokens = sent_tokens(messages, options)
-        if reason := too_long(message_tokens, context_tokens):
-            raise self._failures.error(reason, "context")
-        stream = spec.stream or request.on_text is not None
-        adapted = AdaptedRequest(
-            messages,
-            lambda folded: chat_body(
-                folded,
-                spec,
-                self._model,
-                self._max_tokens_key,
-                options=options,
-                seed=request.seed,
-                stream=stream,
-            ),
-            self._adaptation,
-            message_tokens,
-            context_tokens,
-        )
-        reader = ResponseReader(
-            self._failures,
-            streamed=stream,
-            timeout=limits.timeout,
-            first_token_timeout=limits.first_token_timeout if stream else None,
-            hold=self._begins_inside_thought,
-            call_parser=TextToolCallParser.of(options),
-            listeners=tuple(
-                None if listener is None else StreamScrubber(listener, self._secrets)
-                for listener in (request.on_text, request.on_reasoning)
-            ),
-        )
-        try:
-            await self._exchange(adapted, limits.connect_timeout, reader)
-            reply = self._reply(reader, request, adapted)
-        except (WorkerError, asyncio.CancelledError) as error:
-            ended = isinstance(error, WorkerError) and error.kind != "timeout"
-            if reader.may_be_billed or (reader.request_sent and not ended):
-                usage = self._usage(reader, request, adapted.body)
-                request.receipt.add(spec.price.spent(usage))
-            raise
-        builder = reader.builder
-        if builder.opened_by_template or builder.finish == "stop":
-            known = self._begins_inside_thought or False
-            self._begins_inside_thought = known or builder.opened_by_template
-        if adapted.changes:
-            self._adaptation |= adapted.known  # Only now: what did not help shall not be remembered.
-        reader.end()
-        return reply
-
     async def close(self) -> None:
         """Close the connections, also those shared with other workers; a later call opens new ones."""
         await self._endpoint.connections.close()
 
-    async def _exchange(
-        self, request: AdaptedRequest, connect_timeout: float, reader: ResponseReader
-    ) -> None:
-        """Send the request and read the response, within all time limits; again without what the endpoint refuses.
-
-        Raises:
-            WorkerError: the response is not a reply, or not whole.
-        """
-        try:
-            async with reader.deadline:
-                while True:
-                    try:
-                        await self._post(
-                            _Body(json.dumps(request.body).encode(), reader), connect_timeout, reader
-                        )
-                        break
-                    except RequestRejectedError as error:
-                        if reader.builder.length or not request.change(error.reported):
-                            raise
-        except (TimeoutError, aiohttp.ClientError, OSError) as error:
-            # An error after the end of the answer is no reason to pay for it again.
-            if reader.complete:
-                return
-            if isinstance(error, aiohttp.ConnectionTimeoutError):
-                limit = ("connect_timeout", connect_timeout)
-                raise self._failures.timed_out(*limit, reader.builder) from None
-            if reader.deadline.expired():
-                raise self._failures.timed_out(*reader.limit, reader.builder) from None
-            raise self._failures.transport(error) from None
-
-    async def _post(self, content: _Body, connect_timeout: float, reader: ResponseReader) -> None:
+    async def _send(self, body: Mapping[str, Any], reader: ResponseReader) -> None:
         session = await self._endpoint.connections.session()
         async with session.post(
             f"{self._endpoint.base_url}/chat/completions",
             params=self._endpoint.query or None,
-            data=content,
+            data=_Body(json.dumps(body).encode(), reader),
             headers=self._endpoint.all_headers(),
             allow_redirects=False,
             proxy=self._endpoint.proxy,
-            timeout=_time_limits(connect_timeout),
+            timeout=_time_limits(self.limits.connect_timeout),
         ) as response:
             protocol = None if response.connection is None else response.connection.protocol
             if protocol is not None and response.headers.get("Server") == _CLOSES:
                 protocol.force_close()
             await reader.read(response)
-
-    def _reply(self, reader: ResponseReader, request: Request, sent: AdaptedRequest) -> Reply:
-        builder, options, body = reader.builder, request.options, sent.body
-        (reasoning, text), finish = builder.split(), builder.finish
-        calls, text = builder.read_calls() if options.tools else ((), text)
-        cut_call = bool(builder.calls and calls) and (
-            finish == "length" or any(call.is_cut for call in calls)
-        )
-        if cut_call:
-            # The part that was written may look like a whole call, and would then be run.
-            finish, calls = "length", ()
-        limit = sent_limit(body)
-        # What the caller's own limit cuts off is what the caller wants, even if nothing is left.
-        wanted = finish == "length" and limit is not None and limit == options.max_tokens
-        wanted = wanted or (request.thoughts_alone and bool(reasoning.strip()))
-        if not (text.strip() or calls or wanted) or finish == "content_filter":
-            raise self._failures.no_text(builder, cut_call=cut_call)
-        if finish == "error":
-            raise self._failures.error("it broke off with an error", "status", retryable=True)
-        parameters = {"system": self._spec.system} if self._system else {}
-        parameters |= {key: value for key, value in body.items() if key != "messages"}
-        return Reply(
-            self._secrets.scrub(text),
-            self._usage(reader, request, body),
-            finish="tool_calls" if calls and finish in ("stop", "length") else self._name(finish),
-            model=self._name(builder.model),
-            fingerprint=self._name(builder.fingerprint),
-            context_tokens=sent.context_tokens,
-            dropped=sent.dropped,
-            folded=sent.folded,
-            first_token_s=reader.first_token_s,
-            reasoning=self._secrets.scrub(reasoning),
-            parameters=self._secrets.scrub_values(parameters),
-            logprobs=builder.logprobs,
-            tool_calls=self._calls(calls) if calls else (),
-            provider_state=self._state(builder.state.read(calls_tools=bool(calls))),
-        )
-
-    def _usage(self, reader: ResponseReader, request: Request, body: Mapping[str, Any]) -> Usage:
-        """The tokens that the call has taken so far."""
-        builder = reader.builder
-        reasoning, text = builder.split()
-        calls = "".join(call.name + call.arguments for call in builder.calls.read())
-        return read_usage(
-            builder.usage,
-            request.messages,
-            text + builder.refusal + calls + reader.unread.decode("utf-8", "replace"),
-            reasoning,
-            options=request.options,
-            max_tokens=sent_limit(body),
-        )
-
-    def _calls(self, calls: Sequence[CollectedCall]) -> tuple[ToolCall, ...]:
-        """The calls without secrets, each with an id of its own."""
-        taken: set[str] = set()
-        given = []
-        for index, call in enumerate(calls):
-            id_ = self._secrets.scrub(encodable(call.id))
-            while not id_ or id_ in taken:
-                id_ = f"{id_ or 'call'}_{index}"
-            taken.add(id_)
-            given.append(
-                ToolCall(
-                    id=id_,
-                    name=self._secrets.scrub(encodable(call.name)),
-                    arguments=self._secrets.scrub(encodable(call.arguments)),
-                    provider_state=self._state(call.state),
-                )
-            )
-        return tuple(given)
-
-    def _state(self, state: Mapping[str, Any]) -> str:
-        return json.dumps(self._secrets.scrub_values(dict(state))) if state else ""
-
-    def _name(self, value: str | None) -> str | None:
-        return None if value is None else self._secrets.scrub(value)[:_MODEL_NAME_CHARS]

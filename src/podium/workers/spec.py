@@ -16,7 +16,7 @@ from podium.config import Settings
 from podium.errors import WorkerErrorKind
 from podium.types import Limits, Price, Profile
 from podium.workers.chat.endpoint import check_names, check_plain, check_query
-from podium.workers.traits import COSTLESS, ENDPOINT, LOCAL_MODEL, TOOL, WorkerTraits
+from podium.workers.traits import COSTLESS, ENDPOINT, LITELLM, LOCAL_MODEL, TOOL, WorkerTraits
 
 
 def _check_one_line(name: str) -> str:
@@ -71,8 +71,8 @@ _SECRET = re.compile(
 """Matches keys of `extra` that hold a secret. It leaves out keys such as prompt_cache_key, which hold none."""
 
 
-class ModelSpec(WorkerSpec):
-    """The keys of every language model that gets chats."""
+class ChatSpec(WorkerSpec):
+    """A language model behind a chat API."""
 
     system: str | None = None
     """The worker's own system prompt, the first message of every call."""
@@ -80,6 +80,17 @@ class ModelSpec(WorkerSpec):
     """The sampling temperature. Default: none is sent, since some models refuse any temperature."""
     extra: dict[str, Any] = Field(default_factory=dict)
     """Further keys that are sent unchanged in each request: reasoning_effort, thinking, top_p, top_k, ..."""
+    calls_tools: bool = True
+    """Whether the model can call the caller's tools."""
+    stream: bool = False
+    """Whether to ask for streamed replies. `limits.first_token_timeout` needs them."""
+    send_seed: bool = False
+    """Whether each call sends a seed, a number of 31 bits that is derived from the question's seed, the round and the
+    step, so that a repeated run of the question sends the same seeds. An endpoint may ignore it."""
+
+    def to_profile(self) -> Profile:
+        """The profile with what the model can do."""
+        return super().to_profile().model_copy(update={"calls_tools": self.calls_tools})
 
     @model_validator(mode="after")
     def _refuse_unreserved(self) -> Self:
@@ -95,22 +106,6 @@ class ModelSpec(WorkerSpec):
                     "raise limits.max_tokens."
                 )
         return self
-
-
-class ChatSpec(ModelSpec):
-    """A language model behind a server that speaks OpenAI's /chat/completions."""
-
-    calls_tools: bool = True
-    """Whether the model can call the caller's tools."""
-    stream: bool = False
-    """Whether to ask for streamed replies. `limits.first_token_timeout` needs them."""
-    send_seed: bool = False
-    """Whether each call sends a seed, a number of 31 bits that is derived from the question's seed, the round and the
-    step, so that a repeated run of the question sends the same seeds. An endpoint may ignore it."""
-
-    def to_profile(self) -> Profile:
-        """The profile with what the model can do."""
-        return super().to_profile().model_copy(update={"calls_tools": self.calls_tools})
 
 
 class OpenAISpec(ChatSpec):
@@ -278,10 +273,10 @@ class FunctionSpec(WorkerSpec):
     if it takes one."""
 
 
-class LiteLLMSpec(ModelSpec):
+class LiteLLMSpec(ChatSpec):
     """A model of any provider that litellm supports."""
 
-    traits = WorkerTraits(role="model")
+    traits = LITELLM
     kind: Literal["litellm"]
     model: str = Field(min_length=1)
     """litellm's name for the model, with its provider, such as "bedrock/..." or "vertex_ai/..."."""

@@ -45,6 +45,7 @@ TOOL = WorkerTraits(role="tool", cost="nothing")
 COSTLESS = WorkerTraits(cost="nothing")
 """The traits of a worker whose answers are scripted or recorded."""
 ENDPOINT = WorkerTraits(role="model", takes_extra=True, keeps_time_limit=True)
+LITELLM = WorkerTraits(role="model", keeps_time_limit=True)
 LOCAL_MODEL = WorkerTraits(role="model", cost="compute")
 
 

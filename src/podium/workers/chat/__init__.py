@@ -1,4 +1,4 @@
-"""The parts of a call of an endpoint that speaks OpenAI's /chat/completions. `podium.workers.openai` makes the call.
+"""A call of a chat API: `chat_worker` makes it of these parts, and `podium.workers.openai` and `litellm` send it.
 
 endpoint         address, headers, proxies        failures       every failure as a `WorkerError`
 request_body     what is sent                     adaptation     what an endpoint was found not to take

@@ -199,7 +199,7 @@ class Failures:
 
 
 class RequestRejectedError(WorkerError):
-    """The endpoint reported an error. `OpenAIWorker` asks again without what the endpoint refuses, where that helps."""
+    """The endpoint reported an error. `ChatWorker` asks again without what the endpoint refuses, where that helps."""
 
     reported: ProviderError
 

@@ -68,7 +68,7 @@ class ResponseReader:
         self.first_token_s: float | None = None
         """Seconds until the first text or reasoning of a stream."""
         self.request_sent = False
-        """Whether the request was sent; `OpenAIWorker` says so."""
+        """Whether the request was sent; the worker says so."""
         self.unread = b""
         """What came of a whole reply that was cut off or cannot be parsed."""
         self._failures = failures
@@ -113,8 +113,7 @@ class ResponseReader:
         first = await response.content.readany()
         if self._is_streamed(response, first):
             await self._read_events(response, first)
-            if not self.builder.choices:
-                raise self._failures.no_choices("a stream without any", retryable=True)
+            self.check_stream()
         else:
             await self._read_whole(response, first)
 
@@ -152,12 +151,7 @@ class ResponseReader:
             self.unread = content
             raise self._failures.malformed(content) from None
         self._check(body, response)
-        self._add(body)
-        if not self.builder.choices:
-            text = content.decode("utf-8", "replace")
-            raise self._failures.no_choices(
-                text, retryable=body.get("choices") in ([], None) and "choices" in body
-            )
+        self.add_reply(body)
 
     async def _read_events(self, response: aiohttp.ClientResponse, first: bytes) -> None:
         decoder, size, chunk = SSEDecoder(), 0, first
@@ -182,7 +176,29 @@ class ResponseReader:
         if self.builder.finish is None:
             came = f"the stream broke off after {self.builder.length} characters, without finish_reason or [DONE]"
             raise self._failures.error(came, "connection", retryable=True)
-        return
+
+    def add_reply(self, body: Mapping[str, Any]) -> None:
+        """Add a whole reply. One without choices is a `WorkerError`."""
+        self._add(body)
+        if not self.builder.choices:
+            retryable = body.get("choices") in ([], None) and "choices" in body
+            raise self._failures.no_choices(json.dumps(body), retryable=retryable)
+
+    def add_event(self, body: Mapping[str, Any]) -> None:
+        """Add an event of a stream."""
+        before = self.builder.length, self.complete
+        self._add(body)
+        if self.builder.length and not before[0]:
+            self.first_token_s = self._loop.time() - self._started
+            self._begin()
+        if self.complete != before[1]:
+            closing = min(self._ends, self._loop.time() + _CLOSING_S)
+            self.deadline.reschedule(closing if self.complete else self._ends)
+
+    def check_stream(self) -> None:
+        """Raise a `WorkerError` if the stream, which has ended, had no choices."""
+        if not self.builder.choices:
+            raise self._failures.no_choices("a stream without any", retryable=True)
 
     def end(self) -> None:
         """Pass on the text that has waited: the reply has ended."""
@@ -205,14 +221,7 @@ class ResponseReader:
         if body is None:
             raise self._failures.malformed(data)
         self._check(body, response)
-        before = self.builder.length, self.complete
-        self._add(body)
-        if self.builder.length and not before[0]:
-            self.first_token_s = self._loop.time() - self._started
-            self._begin()
-        if self.complete != before[1]:
-            closing = min(self._ends, self._loop.time() + _CLOSING_S)
-            self.deadline.reschedule(closing if self.complete else self._ends)
+        self.add_event(body)
         return False
 
     def _is_late_fault(self, body: Any) -> bool:
