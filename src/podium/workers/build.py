@@ -9,15 +9,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from podium.errors import ConfigError, WorkerError
 from podium.plugins import PluginGroup
 from podium.workers.base import Request, Worker
 from podium.workers.connections import Connections
-from podium.workers.gguf_servers import GgufServers
 from podium.workers.redaction import Secrets, read_key
 from podium.workers.scripted import ScriptedWorker
 from podium.workers.spec import (
@@ -36,15 +36,24 @@ from podium.workers.spec import (
 )
 from podium.workers.vote import VoteWorker
 
+if TYPE_CHECKING:
+    from podium.workers.gguf import GgufServers
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class BuildContext:
     """What the workers of one pool share while they are built."""
 
     connections: Connections = field(default_factory=Connections)
     folder: Path = Path()
     """Paths in specs are relative to this folder."""
-    gguf_servers: GgufServers = field(default_factory=GgufServers)
+
+    @cached_property
+    def gguf_servers(self) -> GgufServers:
+        """The processes that serve the pool's GGUF files."""
+        from podium.workers.gguf import GgufServers  # noqa: PLC0415
+
+        return GgufServers()
 
 
 @dataclass(frozen=True, slots=True)
