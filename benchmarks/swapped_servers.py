@@ -23,7 +23,7 @@ sys.path.append(str(Path(__file__).parents[1] / "runs"))
 
 from published_models import served
 
-from podium.workers.connector import Connector
+from podium.workers.connections import Connector
 
 __all__ = ("SwappedServers", "free_port", "served")
 

@@ -5,8 +5,7 @@ import aiohttp
 from chat_endpoint import ask
 
 from chat_worker import ChatClient
-from podium.workers.connections import Connections
-from podium.workers.connector import OPENING
+from podium.workers.connections import OPENING, Connections
 from podium_testing import FaultServer
 
 CALLS = 3 * OPENING

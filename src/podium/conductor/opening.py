@@ -24,7 +24,6 @@ from podium.errors import CheckpointError, ConfigError, UsageError
 from podium.types import Price
 from podium.workers.base import Worker
 from podium.workers.build import BuildContext, build_worker
-from podium.workers.connections import Connections
 from podium.workers.pool import Pool
 from podium.workers.spec import OpenAISpec
 
@@ -106,7 +105,7 @@ def build_endpoint(settings: ConductorSettings, pool: Pool) -> Worker:
     fields = {key: getattr(settings, key) for key in keys}
     spec = OpenAISpec(kind="openai", name=settings.model or "", price=settings.price or Price(), **fields)
     try:
-        return build_worker(spec, BuildContext(Connections(pool.secrets)))
+        return build_worker(spec, BuildContext(pool.secrets))
     except ConfigError as error:
         message = str(error).replace(f"Worker {spec.name!r}", "The Conductor")
         raise ConfigError(message, ("conductor", *error.where)) from None

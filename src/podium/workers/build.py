@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from podium.errors import ConfigError, WorkerError
 from podium.plugins import PluginGroup
 from podium.workers.base import Request, Worker
-from podium.workers.connections import Connections
 from podium.workers.redaction import Secrets, read_key
 from podium.workers.scripted import ScriptedWorker
 from podium.workers.spec import (
@@ -37,6 +36,7 @@ from podium.workers.spec import (
 from podium.workers.vote import VoteWorker
 
 if TYPE_CHECKING:
+    from podium.workers.connections import Connections
     from podium.workers.gguf import GgufServers
 
 
@@ -44,9 +44,16 @@ if TYPE_CHECKING:
 class BuildContext:
     """What the workers of one pool share while they are built."""
 
-    connections: Connections = field(default_factory=Connections)
+    secrets: Secrets = field(default_factory=Secrets.of_proxies)
     folder: Path = Path()
     """Paths in specs are relative to this folder."""
+
+    @cached_property
+    def connections(self) -> Connections:
+        """The connections of workers behind endpoints."""
+        from podium.workers.connections import Connections  # noqa: PLC0415
+
+        return Connections(self.secrets)
 
     @cached_property
     def gguf_servers(self) -> GgufServers:
@@ -136,11 +143,10 @@ def _build_litellm(spec: LiteLLMSpec, context: BuildContext) -> Worker:
     from podium.workers.litellm import LiteLLMWorker, check_installed  # noqa: PLC0415
 
     check_installed()
-    secrets = context.connections.secrets
     key = None if spec.api_key_env is None else read_key(spec.api_key_env)
-    secrets.add(key or "")
-    _read_env(spec.env, secrets)
-    return LiteLLMWorker(spec, secrets, key)
+    context.secrets.add(key or "")
+    _read_env(spec.env, context.secrets)
+    return LiteLLMWorker(spec, context.secrets, key)
 
 
 def _build_command(spec: CommandSpec, context: BuildContext) -> Worker:
@@ -149,19 +155,17 @@ def _build_command(spec: CommandSpec, context: BuildContext) -> Worker:
     folder = (context.folder / spec.folder).absolute()
     if not folder.is_dir():
         raise ConfigError(f"{folder} is not a folder; correct `folder`.", ("folder",))
-    secrets = context.connections.secrets
-    return CommandWorker(spec, folder, _read_env(spec.env, secrets), secrets.scrub)
+    return CommandWorker(spec, folder, _read_env(spec.env, context.secrets), context.secrets.scrub)
 
 
 def _build_function(spec: FunctionSpec, context: BuildContext) -> Worker:
     from podium.workers.function import FunctionWorker, find_function, function_digest  # noqa: PLC0415
 
-    secrets = context.connections.secrets
-    _read_env(spec.env, secrets)
+    _read_env(spec.env, context.secrets)
     try:
         function = find_function(spec.callable, None if spec.path is None else context.folder / spec.path)
         worker = FunctionWorker(
-            spec.to_profile(), function, limits=spec.limits, fallback=spec.fallback, secrets=secrets
+            spec.to_profile(), function, limits=spec.limits, fallback=spec.fallback, secrets=context.secrets
         )
     except ConfigError as error:
         raise ConfigError(str(error), error.where or ("callable",)) from None

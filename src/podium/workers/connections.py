@@ -1,19 +1,27 @@
-"""What the workers of a pool share: the pool's secrets, and one HTTP client session for each event loop.
+"""The HTTP connections of a pool's workers: one client session for each event loop, and the secrets that they share.
 
-A pool may be used in several `asyncio.run` calls, but a session may not. aiohttp is imported at the first call, so
-listing a pool stays fast.
+A pool may be used in several `asyncio.run` calls, but a session may not.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections import defaultdict
 from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING
+
+import aiohttp
+from aiohttp.client_reqrep import ClientRequest
+from aiohttp.connector import Connection
+from aiohttp.tracing import Trace
 
 from podium.per_loop import PerLoop
 from podium.workers.redaction import Secrets
 
-if TYPE_CHECKING:
-    import aiohttp
+OPENING = 128
+"""The most connections to one address that are being opened at the same time."""
+_IDLE_S = 4.0
+"""The longest idle time after which a connection is used again. llama.cpp, uvicorn and others close a connection after
+5 s, and a call that is sent at that moment fails."""
 
 
 class Connections:
@@ -33,17 +41,33 @@ class Connections:
         """Closes the running loop's session. Calling this twice is fine. A later call opens a new session."""
 
 
+class Connector(aiohttp.TCPConnector):
+    """Allows any number of connections. A call's `connect_timeout` begins when the call may open a connection.
+
+    If 10,000 calls began to connect at once, most would reach that timeout before the event loop and the endpoint had
+    accepted all connections.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(limit=0, keepalive_timeout=_IDLE_S)  # `podium.calls` limits concurrent calls.
+        self._turns: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(OPENING))
+        """The turns for opening connections, by "HOST:PORT"."""
+
+    async def connect(
+        self,
+        req: ClientRequest,
+        traces: list[Trace],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - aiohttp's own signature
+    ) -> Connection:
+        """A connection from the pool, or a new one."""
+        async with self._turns[req.url.raw_authority]:
+            return await super().connect(req, traces, timeout)
+
+
 async def _open() -> AsyncGenerator[aiohttp.ClientSession]:
-    import aiohttp  # noqa: PLC0415
-
-    from podium.workers.connector import Connector  # noqa: PLC0415
-
-    session = aiohttp.ClientSession(
+    async with aiohttp.ClientSession(
         connector=Connector(),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
         cookie_jar=aiohttp.DummyCookieJar(),
-    )
-    try:
+    ) as session:
         yield session
-    finally:
-        await session.close()

@@ -25,7 +25,6 @@ from podium.workers.build import (
     WorkerKind,
     build_worker,
 )
-from podium.workers.connections import Connections
 from podium.workers.ratings import Ratings
 from podium.workers.redaction import Secrets
 from podium.workers.spec import PoolSpec, WorkerSpec, with_workers
@@ -234,7 +233,7 @@ def build_pool(
     Raises:
         ConfigError: the file has something that cannot be used.
     """
-    context = BuildContext(Connections(), folder)
+    context = BuildContext(folder=folder)
     try:
         rated_by = _with_override_paths(spec, source, ()).ratings
         ratings = Ratings.open(folder / rated_by) if rated and rated_by else None
@@ -250,7 +249,7 @@ def build_pool(
                 raise source.with_location(ConfigError(str(error), ("worker", i, *error.where))) from None
             workers.append(UnavailableWorker(worker, error))
     try:
-        return Pool(workers, ratings, source=source, folder=folder, secrets=context.connections.secrets)
+        return Pool(workers, ratings, source=source, folder=folder, secrets=context.secrets)
     except ConfigError as error:
         raise source.with_location(error) from None
 

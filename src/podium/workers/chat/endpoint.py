@@ -8,14 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
+from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from pydantic import SecretStr
 
 from podium.errors import ConfigError
-from podium.workers.connections import Connections
 from podium.workers.redaction import looks_secret, redact_url
+
+if TYPE_CHECKING:
+    from podium.workers.connections import Connections
 
 _WHERE = ("base_url",)
 """The key of a pool file to which the faults of an address belong."""
