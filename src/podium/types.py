@@ -315,8 +315,6 @@ class Limits(FrozenModel):
     """The most dollars of one call, for workers whose cost does not follow from price and max_tokens."""
     retries: int = Field(default=3, ge=0)
     """Further attempts after the first, for retryable failures."""
-    retry_share: float = Field(default=1.0, ge=0)
-    """The most retries per call, over all calls of the last minute. Ten retries are always allowed."""
     hedge_quantile: float | None = Field(default=None, gt=0, lt=1)
     """A quantile of recent latencies. A call that takes longer is sent a second time, and the first reply counts."""
     failures_to_open: int = Field(default=10, ge=1)

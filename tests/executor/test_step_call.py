@@ -227,11 +227,11 @@ async def test_a_worker_that_stays_down_costs_at_most_two_cooldowns(make_context
 
 
 async def test_when_all_calls_fail_each_is_tried_less_often(make_context):
-    limits = Limits(retries=3, retry_share=0.0, failures_to_open=1_000)
+    limits = Limits(retries=3, failures_to_open=1_000)
     worker = ScriptedWorker("a", [BUSY] * 999, limits=limits)
     question_context = make_context([worker])
     outcomes = [await call_with_fallbacks(question_context, worker, REQUEST, AttemptLog()) for _ in range(10)]
-    assert len(worker.requests) == 10 + 10
+    assert len(worker.requests) == 10 + 20
     assert outcomes[-1].error == (
         "a: Status 503. It is not tried again: too many calls to this worker failed lately."
     )

@@ -11,7 +11,7 @@ import logging
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from copy import copy
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -44,13 +44,12 @@ _MIN_LATENCIES = 20
 
 
 class RetryBudget:
-    """Allows `share` retries for each call of the last minute, and ten more.
+    """Allows as many retries as there were calls in the last minute, and ten more.
 
-    If all calls fail, retrying each of them would make matters worse.
+    If all calls fail, retrying each of them several times would make matters worse.
     """
 
-    def __init__(self, share: float) -> None:
-        self._share = share
+    def __init__(self) -> None:
         self._calls: deque[float] = deque()
         self._retries: deque[float] = deque()
 
@@ -63,7 +62,7 @@ class RetryBudget:
         """Count one more retry and return True. If no retry may be made, return False."""
         for times in (self._calls, self._retries):
             _forget_old(times, now)
-        if len(self._retries) >= _FREE_RETRIES + self._share * len(self._calls):
+        if len(self._retries) >= _FREE_RETRIES + len(self._calls):
             return False
         self._retries.append(now)
         return True
@@ -81,7 +80,7 @@ class WorkerChannel:
         self.worker = worker
         self.rate_limiter = RateLimiter(worker.limits, model_host, model_key(worker))
         self.breaker = Breaker(worker.limits)
-        self.retry_budget = RetryBudget(worker.limits.retry_share)
+        self.retry_budget = RetryBudget()
         self.input_bound = InputTokenBound(worker)
         self.attempts = 0
         self.failures = 0
@@ -132,7 +131,7 @@ class WorkerChannel:
 
 
 class _LoopState:
-    """The state for one event loop. A dispatcher shares it with all dispatchers that its `with_` methods returned."""
+    """The state for one event loop, which copies of a dispatcher share."""
 
     def __init__(self) -> None:
         self.channels: dict[str, WorkerChannel] = {}
@@ -148,33 +147,24 @@ class _LoopState:
         return self
 
 
+@dataclass(frozen=True, kw_only=True)
 class Dispatcher:
     """Holds the channels to workers, the response cache, and the spend limits of calls. It makes a channel at the first
-    call of a worker.
+    call of a worker."""
 
-    Args:
-        cache: the answers that were paid for before. If it is None, each call is made.
-        spend_limits: budgets in dollars that the questions share. Every call is charged to each of them.
-    """
-
-    def __init__(
-        self, *, cache: ResponseCache | None = None, spend_limits: Sequence[SpendLimit] = ()
-    ) -> None:
-        self.cache = cache
-        self.spend_limits = tuple(spend_limits)
-        self._loop_state = _LoopState()
+    cache: ResponseCache | None = None
+    """The answers that were paid for before. If it is None, each call is made."""
+    spend_limits: Sequence[SpendLimit] = ()
+    """Budgets in dollars that the questions share. Every call is charged to each of them."""
+    _loop_state: _LoopState = field(default_factory=_LoopState, repr=False)
 
     def with_spend_limits(self, *spend_limits: SpendLimit) -> Self:
         """This dispatcher, with the same channels and cache, for questions that are charged to these limits too."""
-        other = copy(self)
-        other.spend_limits = (*self.spend_limits, *spend_limits)
-        return other
+        return replace(self, spend_limits=(*self.spend_limits, *spend_limits))
 
     def with_cache(self, cache: ResponseCache | None) -> Self:
         """This dispatcher with the same channels and limits, and with another cache or none."""
-        other = copy(self)
-        other.cache = cache
-        return other
+        return replace(self, cache=cache)
 
     @property
     def refusal(self) -> str | None:
