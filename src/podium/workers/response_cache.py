@@ -1,33 +1,39 @@
 """The response cache: keeps replies in an SQLite file, so that each request is paid for once (docs/caching.md).
 
-It looks up a request (`cache_entry`). If it is not there, the cache calls the worker, stores the reply and returns it.
-Replies never expire, but `ResponseCache.forget` deletes them. `podium.calls` uses the cache from one or several event
-loops, also in threads. A statement takes some microseconds, commits by itself and blocks the event loop. While another
-process has locked the file, the event loop goes on.
+A request's key is made of everything that can change the answer. Texts are cut into pieces at the question's random
+mark, so that the same question with another mark has the same key, and a stored reply gets the mark of the question
+that reads it. Replies never expire, but `ResponseCache.forget` deletes them. `podium.calls` uses the cache from one or
+several event loops, also in threads. A statement takes some microseconds, commits by itself and blocks the event loop.
+While another process has locked the file, the event loop goes on.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 from weakref import WeakValueDictionary
 
+from pydantic import BaseModel
+
 from podium.errors import StoreError, UsageError, WorkerError
 from podium.sqlite_files import BUSY_TIMEOUT_S, SQLiteSchema, error_code, is_busy
 from podium.trace import Reply
 from podium.workers.base import Request, Worker
-from podium.workers.cache_entry import as_cached, read_reply, request_key, write_reply
 
 _LOG = logging.getLogger("podium.cache")
+_FORMAT = 1
+"""A part of every key, so that replies of an older format are not found."""
 _FORM = SQLiteSchema(
     "response cache",
     mark=0x506F4372,  # "PoCr"
@@ -147,7 +153,7 @@ class ResponseCache:
                         await self._keep(*row)
                     began = time.perf_counter()
                     reply = await call()
-                    written = write_reply(reply, request.fence_mark, time.perf_counter() - began)
+                    written = _write_reply(reply, request.fence_mark, time.perf_counter() - began)
                     row = (key, name, datetime.now(UTC).timestamp(), reply.price(worker.profile), written)
                     self._unwritten[key] = row
                     try:
@@ -155,8 +161,10 @@ class ResponseCache:
                     except StoreError as error:
                         _LOG.error("A reply of %r is not kept yet: %s", name, error)
                         return reply
-                    return reply if other is None else as_cached(reply, read_reply(other, request.fence_mark))
-        return read_reply(kept[0][0], request.fence_mark)
+                    return (
+                        reply if other is None else _as_cached(reply, _read_reply(other, request.fence_mark))
+                    )
+        return _read_reply(kept[0][0], request.fence_mark)
 
     @property
     def count(self) -> int:
@@ -246,3 +254,73 @@ class ResponseCache:
         verb = "read" if statement.startswith("SELECT") else "written"
         way_out = _WAYS_OUT.get(error_code(error), "")
         return StoreError(f"The response cache {self.path} cannot be {verb} ({error}){way_out}.")
+
+
+def request_key(identity: Mapping[str, Any], request: Request) -> bytes:
+    """The key of a request to one worker: the SHA-256 of everything that can change the answer, as canonical JSON.
+
+    Args:
+        identity: the identity of the worker. If it has "seed": true, the worker sends the request's seed, and the seed
+            is part of the key.
+    """
+    document: dict[str, Any] = {
+        "format": _FORMAT,
+        "identity": dict(identity),
+        "messages": [
+            message.model_dump(exclude_defaults=True)
+            | {"content": _to_pieces(message.content, request.fence_mark)}
+            for message in request.messages
+        ],
+        "repeat": request.repeat,
+        "sample": request.sample,
+    }
+    if options := request.options.model_dump(exclude_defaults=True):
+        document["options"] = options
+    if identity.get("seed") is True:
+        document["seed"] = request.seed
+    return sha256(_to_canonical_json(document)).digest()
+
+
+def _to_pieces(text: str, fence_mark: str) -> list[str]:
+    return text.split(fence_mark) if fence_mark else [text]
+
+
+def _to_canonical_json(document: Mapping[str, Any]) -> bytes:
+    # Halves of surrogate pairs, which UTF-8 cannot contain, stay as they are.
+    text = json.dumps(document, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "surrogatepass")
+
+
+class _Entry(BaseModel, defer_build=True):
+    """A reply in its stored form, whose text is cut into pieces. The schema is built when a cache is used."""
+
+    reply: Reply
+
+
+def _write_reply(reply: Reply, fence_mark: str, seconds: float) -> bytes:
+    """A reply as JSON. `seconds` is the wall time of the call. A latency that the reply claims replaces it."""
+    entry = _Entry(reply=reply).model_dump(exclude_defaults=True, exclude={"reply": {"cached", "parameters"}})
+    document = entry["reply"]
+    document["text"] = _to_pieces(reply.text, fence_mark)
+    document.setdefault("latency_s", round(seconds, 6))
+    return _to_canonical_json(document)
+
+
+def _read_reply(written: bytes, fence_mark: str) -> Reply:
+    """The stored reply, for a question with this fence mark. Its latency is that of the original call, so that a cached
+    reply makes no plan look faster."""
+    document = json.loads(written.decode("utf-8", "surrogatepass"))
+    reply = document | {"text": fence_mark.join(document["text"]), "cached": True}
+    return _Entry.model_validate({"reply": reply}).reply
+
+
+def _as_cached(paid: Reply, kept: Reply) -> Reply:
+    """The stored reply, with the cost and latency of the call that was just made."""
+    return replace(
+        kept,
+        usage=paid.usage,
+        cost_usd=paid.cost_usd,
+        latency_s=paid.latency_s,
+        first_token_s=paid.first_token_s,
+        cached=False,
+    )

@@ -8,7 +8,7 @@ from paid_worker import IDENTITY, request
 
 from podium.types import AnswerOptions, Message, ToolCall
 from podium.workers.base import Request
-from podium.workers.cache_entry import request_key
+from podium.workers.response_cache import request_key
 
 LETTERS = st.characters(exclude_categories=())
 TEXTS = st.text(LETTERS, max_size=12)
