@@ -11,7 +11,6 @@ from podium.executor.question_context import (
     StepText,
 )
 from podium.executor.step_input import StepInput, StepLayout, build_messages, make_fence_mark
-from podium.executor.streamed_execution import StreamedExecution
 
 __all__ = [
     "Execution",
@@ -24,7 +23,6 @@ __all__ = [
     "StepLayout",
     "StepStarted",
     "StepText",
-    "StreamedExecution",
     "build_messages",
     "make_fence_mark",
 ]

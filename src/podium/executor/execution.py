@@ -1,32 +1,41 @@
 """One workflow, run once: a step starts as soon as the steps that it reads are done.
 
-`Schedule` decides which steps start. No call outlives `run`, however `run` ends. `streamed_execution` runs a workflow
-whose plan is still being written.
+The first steps may start while a planner still writes the others. `Schedule` decides which steps start. No call
+outlives `run`, however `run` ends.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import Any, Literal
 
 from podium.calls import AttemptLog
 from podium.calls.worker_call import MakeListeners
 from podium.executor.early_stopping import answering_steps, find_early_stops
 from podium.executor.echoed_fences import FenceFilter
-from podium.executor.question_context import QuestionContext, RoundContext, StepEnded, StepStarted, StepText
+from podium.executor.question_context import (
+    ExecutionSettings,
+    QuestionContext,
+    RoundContext,
+    StepEnded,
+    StepEvent,
+    StepStarted,
+    StepText,
+)
 from podium.executor.schedule import Schedule
 from podium.executor.step_call import WorkerAnswer, call_with_fallbacks
 from podium.executor.step_input import StepInput, build_messages
 from podium.trace import Attempt, Span, SpanStatus
-from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message, Spent
+from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message, Question, Spent
 from podium.workers.base import Request, Worker
+from podium.workers.pool import Pool
 from podium.workers.view import EarlierStep
-from podium.workflow import Workflow, needed_steps
+from podium.workflow import Step, Workflow, needed_steps
 
+_ABANDONED = "It was started while the plan was being written, and the plan does not need it."
 _GONE = "The question was cancelled."
 _SPARED = "It was not called: no answer of it could change the vote."
 
@@ -35,7 +44,8 @@ class Execution:
     """One workflow, run for one question.
 
     Args:
-        workflow: a workflow that was checked: it names workers of the pool, and its steps read only earlier steps.
+        workflow: a workflow that was checked: it names workers of the pool, and its steps read only earlier steps. None
+            if its plan is still being written: then `extend` adds the first steps, and `complete` the whole workflow.
         max_tokens: the plan's limit of output tokens for each step. None sets no limit. Steps beyond the end of the
             sequence have no limit either.
         shown: steps of earlier rounds that a step reads in place of the final response of the round before.
@@ -44,7 +54,7 @@ class Execution:
     def __init__(
         self,
         context: QuestionContext,
-        workflow: Workflow,
+        workflow: Workflow | None,
         round_context: RoundContext = RoundContext(),
         *,
         max_tokens: Sequence[int | None] = (),
@@ -57,7 +67,19 @@ class Execution:
         self._group = asyncio.TaskGroup()
         self._limit = asyncio.timeout_at(context.ledger.deadline)
         self._schedule = Schedule()
-        self._set_workflow(workflow, max_tokens, shown)
+        self._max_tokens: Sequence[int | None] = ()
+        """The plan's limit of output tokens for each step, and at least one entry for each."""
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        """The tasks of the steps that have started and not ended."""
+        self._state: Literal["arriving", "abandoning", "whole"] = "arriving" if workflow is None else "whole"
+        """Whether steps are still arriving, or unneeded steps are being cancelled, or the whole workflow is known."""
+        self._news = asyncio.Event()
+        """Set when steps have arrived, or the workflow is whole."""
+        self._held_events: list[StepEvent] | None = [] if workflow is None else None
+        """Events that make no sense before the event of the plan. None once events are sent at once."""
+        self.abandoned: tuple[Span, ...] = ()
+        """Steps that were started although the whole workflow does not need them, or changes them."""
+        self._set_workflow(workflow or Workflow(()), max_tokens, shown)
 
     @property
     def spans(self) -> tuple[Span, ...]:
@@ -69,23 +91,72 @@ class Execution:
         )
 
     async def run(self) -> None:
-        """Run each step that the last step needs. With `run_all`, run all steps. `spans` has the results, also after a
-        cancellation."""
-        async with self._running_steps():
-            await self._follow(self._start_ready())
-
-    def _running_steps(self) -> AbstractAsyncContextManager[object]:
-        """A context in which steps run. When it ends, no step is running."""
-        return self._group if self._context.ledger.deadline is None else self._until_time_is_up()
-
-    @asynccontextmanager
-    async def _until_time_is_up(self) -> AsyncGenerator[None]:
+        """Run each step that the last step needs, once it is known. With `run_all`, run all steps. `spans` has the
+        results, also after a cancellation."""
         try:
             async with self._limit, self._group:
-                yield
+                while self._state != "whole":
+                    await self._news.wait()
+                    self._news.clear()
+                    for position in self._start_ready():
+                        self._start(position)
+                await self._follow(self._start_ready())
         except TimeoutError:  # The budget's time is up. A worker's timeout is a failed attempt.
             if not self._limit.expired():
                 raise
+
+    def extend(self, steps: tuple[Step, ...]) -> None:
+        """Start the first steps of the workflow, which will have at least one more step. Steps that do not continue the
+        known steps are left for `complete`."""
+        known = len(self._schedule.workflow.steps)
+        if self._state == "arriving" and len(steps) > known == self._schedule.common_prefix_length(steps):
+            self._schedule.set_workflow(Workflow(steps), range(len(steps)))
+            self._max_tokens = (None,) * len(steps)
+            self._news.set()
+
+    async def complete(
+        self,
+        workflow: Workflow | None,
+        max_tokens: Sequence[int | None] = (),
+        shown: tuple[EarlierStep, ...] = (),
+    ) -> None:
+        """Set the whole workflow, once its plan is written, or None if there is none to run, and cancel started steps
+        that it does not have or need. The limits `max_tokens` do not hold for steps that have started."""
+        whole = workflow or Workflow(())
+        # The last step gets other options than a step in the middle, so it is never one of the started steps.
+        same = self._schedule.common_prefix_length(whole.steps[:-1])
+        needed = self._needed(whole)
+        cancelled = [task for p, task in self._tasks.items() if p >= same or p not in needed]
+        self._state = "abandoning"
+        for task in cancelled:
+            task.cancel()
+        try:
+            await _wait_until_ended(cancelled)
+        finally:
+            # A task that was cancelled before it began has not removed itself.
+            self._tasks = {p: task for p, task in self._tasks.items() if task not in cancelled}
+            self.abandon(same)
+            self._set_workflow(whole, max_tokens, shown)
+            self._state = "whole"
+            self._news.set()
+
+    def abandon(self, position: int = 0) -> None:
+        """Count this step and later steps as abandoned. All of them must have ended."""
+        self.abandoned += tuple(
+            span.model_copy(update={"error": _ABANDONED}) for span in self._schedule.forget_from(position)
+        )
+
+    def release_events(self) -> None:
+        """Send the events that were held back. Later events are sent at once."""
+        held, self._held_events = self._held_events or (), None
+        for event in held:
+            self._observe(event)
+
+    def _observe(self, event: StepEvent) -> None:
+        if self._held_events is not None:
+            self._held_events.append(event)
+        elif self._context.observe is not None:
+            self._context.observe(event)
 
     def _needed(self, workflow: Workflow) -> Sequence[int]:
         return range(len(workflow.steps)) if self._context.settings.run_all else needed_steps(workflow)
@@ -105,20 +176,25 @@ class Execution:
         self._schedule.set_workflow(workflow, needed, early_stops, earlier)
 
     def _start_ready(self) -> list[int]:
-        return self._schedule.start_ready()
+        # While steps are being cancelled, the schedule still has the steps that the whole workflow does not have.
+        return [] if self._state == "abandoning" else self._schedule.start_ready()
 
-    def _start(self, position: int) -> asyncio.Task[None]:
-        return self._group.create_task(self._follow([position]))
+    def _start(self, position: int) -> None:
+        self._tasks[position] = self._group.create_task(self._follow([position]))
 
     async def _follow(self, ready: list[int]) -> None:
         """Run the steps in `ready`, then the steps that become ready after them. A chain of steps stays in one task."""
+        task = asyncio.current_task()
+        assert task is not None
         while ready:
             for position in ready[1:]:
                 self._start(position)
             position = ready[0]
-            worker = self._context.pool[self._schedule.workflow.steps[position].worker]
+            step = self._schedule.workflow.steps[position]
+            worker = self._context.pool[step.worker]
             request = self._request(position, worker)
-            self._begin(position)
+            self._tasks[position] = task
+            self._observe(StepStarted(self._round_context.count, position, worker.profile.name, step.subtask))
             log = AttemptLog()
             end = partial(self._end, position, request.messages, self._context.elapsed(), log)
             try:
@@ -135,12 +211,6 @@ class Execution:
                 end("refused" if refused else "failed", error=outcome.error)
             ready = self._start_ready()
 
-    def _begin(self, position: int) -> None:
-        context, step = self._context, self._schedule.workflow.steps[position]
-        if context.observe is not None:
-            worker = context.pool[step.worker].profile.name
-            context.observe(StepStarted(self._round_context.count, position, worker, step.subtask))
-
     def _end(
         self,
         position: int,
@@ -153,6 +223,7 @@ class Execution:
         **outcome: Any,
     ) -> None:
         """Record how the step's call has ended. `spent` is without the failed attempts."""
+        del self._tasks[position]
         for attempt in log:
             if attempt.error_kind is not None:
                 spent = attempt.spent + spent
@@ -166,8 +237,7 @@ class Execution:
             spent=spent,
             **outcome,
         )
-        if self._context.observe is not None:
-            self._context.observe(StepEnded(self._round_context.count, span))
+        self._observe(StepEnded(self._round_context.count, span))
 
     def _request(self, position: int, worker: Worker) -> Request:
         """The request of a step that starts now."""
@@ -224,23 +294,21 @@ class Execution:
     def _make_listeners(self, position: int) -> MakeListeners | None:
         """A function that makes the listeners for each try of a step. None if the observer wants no text, or if the
         step's text may turn out not to be the answer."""
-        observe = self._context.observe
-        final = self._round_context.count == self._context.ledger.budget.rounds - 1
-        if observe is None or not self._context.streams or not final or not self._schedule.is_last(position):
+        context, round = self._context, self._round_context.count
+        is_final = self._state == "whole" and round == context.ledger.budget.rounds - 1
+        wants_text = context.observe is not None and context.streams
+        if not wants_text or not is_final or not self._schedule.is_last(position):
             return None
-
         attempts = count()
 
         def listeners() -> tuple[Callable[[str], None], Callable[[str], None]]:
-            attempt, fences = next(attempts), FenceFilter(self._context.fence_mark)
+            attempt, fences = next(attempts), FenceFilter(context.fence_mark)
 
             def on_text(text: str) -> None:
                 if text := fences.add(text):
-                    observe(StepText(self._round_context.count, position, text, attempt))
+                    self._observe(StepText(round, position, text, attempt))
 
-            return on_text, lambda text: observe(
-                StepText(self._round_context.count, position, text, attempt, True)
-            )
+            return on_text, lambda text: self._observe(StepText(round, position, text, attempt, True))
 
         return listeners
 
@@ -267,4 +335,28 @@ class Execution:
 
     @property
     def _why_stopped(self) -> str:
+        if self._state == "abandoning":
+            return _ABANDONED
         return self._context.ledger.time_is_up if self._limit.expired() else _GONE
+
+
+async def _wait_until_ended(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Wait until cancelled tasks have ended and recorded their spending, even if the caller is cancelled meanwhile."""
+    stopped = None
+    while running := [task for task in tasks if not task.done()]:
+        try:
+            await asyncio.wait(running)
+        except asyncio.CancelledError as cancelled:
+            stopped = cancelled
+    if stopped is not None:
+        raise stopped
+
+
+def may_overlap(pool: Pool, settings: ExecutionSettings, question: Question) -> bool:
+    """Whether steps may start while the rest of their plan is being written. They wait if a request depends on the
+    whole plan: a vote that stops early chooses which workers are called, and a step from which a vote may copy the
+    answer gets the caller's options."""
+    if settings.early_stop:
+        return False
+    has_vote = any(worker.traits.stopping_rule is not None for worker in pool)
+    return not (has_vote and question.options != DEFAULT_OPTIONS)

@@ -30,8 +30,11 @@ class OpenRound:
     trace: RoundTrace | None = None
     """The plan. None while it is being written."""
     execution: Execution | None = None
-    abandoned: tuple[Span, ...] = ()
-    """Steps that were started while the plan was being written, and that the plan does not need."""
+
+    @property
+    def abandoned(self) -> tuple[Span, ...]:
+        """Steps that were started while the plan was being written, and that the plan does not need."""
+        return () if self.execution is None else self.execution.abandoned
 
     @property
     def is_untouched(self) -> bool:

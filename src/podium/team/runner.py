@@ -18,8 +18,8 @@ from typing import Self
 from podium import __version__
 from podium.calls import Dispatcher, Ledger, SubLedger
 from podium.errors import StoreError, UsageError, WorkerError, flatten_group
-from podium.executor import Execution, ExecutionSettings, QuestionContext, StreamedExecution, make_fence_mark
-from podium.executor.streamed_execution import may_overlap
+from podium.executor import Execution, ExecutionSettings, QuestionContext, make_fence_mark
+from podium.executor.execution import may_overlap
 from podium.planner import PlanCalls, Planner, PlanRequest, responses_shown
 from podium.planners.voting import Single
 from podium.team.events import Event, PlanReady, QuestionEnded, RoundEnded, TraceStoreError
@@ -293,7 +293,7 @@ class _QuestionRun:
 
     async def run_while_planning(self, round_: OpenRound) -> None:
         """Run the first steps of a plan while the rest is being written, and then the others."""
-        execution = round_.execution = StreamedExecution(self._context, self._history.round_context)
+        execution = round_.execution = Execution(self._context, None, self._history.round_context)
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(execution.run())
@@ -307,7 +307,6 @@ class _QuestionRun:
         finally:
             if round_.trace is None:  # The plan was never written.
                 execution.abandon()
-            round_.abandoned = execution.abandoned
 
     def record_round(self) -> None:
         """Record the round under way as far as it came."""
