@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -67,30 +68,62 @@ def scored(names: list[str], random: Random) -> AnswerMatrix:
     return known_answers(names, texts, score_QW, 0.01 + score_QW)
 
 
+PLACES = {
+    "A+B": lambda names: f"2x{'+'.join(names)}",
+    **dict.fromkeys(("WORKER", "LEADER", "PANEL", "WEAK", "G", "R"), lambda names: names[0]),
+    **dict.fromkeys(("C", "JUDGE", "AUDITOR", "VERIFIER", "STRONG", "V"), lambda names: names[-1]),
+    **dict.fromkeys(("SAMPLES", "TURNS", "REFINEMENTS", "MOST"), lambda names: "4"),
+    "PER_USD": lambda names: "10",
+    "SHARE": lambda names: "0.5",
+    "METHOD": lambda names: "ridge",
+    "FILE": lambda names: "FILE",
+}
+"""What stands in a name for each word of a syntax, by the names of the pool's workers."""
+
+
+def example_name(syntax: str, names: list[str]) -> str:
+    """A full name of a planner for a pool with these workers."""
+    kind, colon, form = syntax.partition(":")
+    return kind + colon + re.sub(r"A\+B|[A-Z_]+", lambda place: PLACES[place[0]](names), form)
+
+
+FurtherNames = Callable[[list[str]], list[str]]
+"""Further names of a planner that plans differently by them, from the workers' names."""
 WriteFile = Callable[[list[str], int], Path]
 """Writes the file of a planner that reads one, from the workers' names and a seed."""
 
 
-def check_planner(baseline: BaselineSpec, write_file: WriteFile | None = None) -> None:
+def check_planner(
+    baseline: BaselineSpec,
+    write_file: WriteFile | None = None,
+    further_names: FurtherNames = lambda names: [],
+) -> None:
     """Check one baseline over many pools."""
+
+    def full_names(names: list[str], seed: int) -> list[str]:
+        file = "" if write_file is None else str(write_file(names, seed))
+        return [example_name(baseline.syntax, names).replace("FILE", file), *further_names(names)]
 
     @settings(max_examples=3 if baseline.learns else 12, deadline=None)  # Learning takes long.
     @given(st.integers(1, 9), st.integers(0, 2**32), st.integers(0, 9))
     def holds(count: int, seed: int, choice: int) -> None:
-        _run_and_check(baseline, count, seed, choice, write_file)
+        _run_and_check(baseline, count, seed, choice, full_names)
 
     holds()
 
 
 def _run_and_check(
-    baseline: BaselineSpec, count: int, seed: int, choice: int, write_file: WriteFile | None
+    baseline: BaselineSpec,
+    count: int,
+    seed: int,
+    choice: int,
+    full_names: Callable[[list[str], int], list[str]],
 ) -> None:
-    """Open one of the baseline's examples for a pool of `count` workers, run it, and check the trace."""
+    """Open the baseline by one of its names for a pool of `count` workers, run it, and check the trace."""
     random = Random(f"every-planner/{seed}")
     pool = workers(count, random)
     names = [worker.profile.name for worker in pool]
-    form = baseline.syntax.replace("FILE", str(write_file(names, seed))) if write_file else baseline.syntax
-    examples = tuple(baseline.examples(names)) or (form,)
+    examples = full_names(names, seed)
     name = examples[choice // 3 % len(examples)]
     found, argument = find_baseline(name)
     assert found is baseline

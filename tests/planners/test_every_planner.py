@@ -9,6 +9,11 @@ from podium.planners.registry import own_baselines
 
 PLAN = "model_id = [0]\nsubtasks = ['Answer.']\naccess_list = [[]]"
 
+FURTHER = {
+    "weighted-vote": lambda names: ["weighted-vote"],
+    "mixture-of-agents": lambda names: [f"mixture-of-agents:{'+'.join(names)}>2x{names[-1]}>{names[0]}"],
+}
+
 
 @pytest.mark.parametrize("baseline", own_baselines().values(), ids=lambda b: b.name)
 def test_it_plans_for_any_pool_whatever_the_workers_reply(baseline, tmp_path: Path) -> None:
@@ -16,4 +21,5 @@ def test_it_plans_for_any_pool_whatever_the_workers_reply(baseline, tmp_path: Pa
         (tmp_path / "file").write_text(PLAN)
         return tmp_path / "file"
 
-    check_planner(baseline, write_file if baseline.reads_files else None)
+    further_names = FURTHER.get(baseline.name, lambda names: [])
+    check_planner(baseline, write_file if baseline.reads_files else None, further_names)

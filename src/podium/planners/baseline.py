@@ -68,9 +68,6 @@ class BaselineSpec:
     Raises `ConfigError` if the argument cannot be used, or a package is missing. Its result is not used."""
     rows: Callable[[Sequence[str]], Iterable[tuple[str, str]]] = _nothing
     """Returns the planner's rows in every comparison, as (label, full name), from the names of the pool's workers."""
-    examples: Callable[[Sequence[str]], Iterable[str]] = _nothing
-    """Returns full names of the planner, from the names of a pool's workers, of which there is at least one. A test
-    opens and runs each of these planners. A planner without an argument needs no examples."""
     on_recordings: bool = True
     """Whether single recorded answers can answer its plans: no step but a vote sees more than the bare question."""
 

@@ -68,7 +68,6 @@ CASCADE = BaselineSpec(
     _open_cascade,
     needs=workers_and_vote,
     team_only=True,
-    examples=lambda workers: [f"cascade:2x{'+'.join(workers)}>{workers[-1]}"],
 )
 
 
@@ -117,5 +116,4 @@ ESCALATION = BaselineSpec(
     lambda argument, context: Escalation(*read_layers(argument, context, 1)),
     needs=workers_and_vote,
     team_only=True,
-    examples=lambda workers: [f"escalation:{'+'.join(workers)}"],
 )

@@ -89,7 +89,6 @@ def _baseline(form: str, subtask: str) -> BaselineSpec:
         needs=workers_in,
         team_only=True,
         on_recordings=False,
-        examples=lambda workers: [f"{form}:2x{'+'.join(workers)}>{workers[-1]}"],
     )
 
 

@@ -73,10 +73,6 @@ MIXTURE = BaselineSpec(
     needs=workers_in,
     team_only=True,
     on_recordings=False,
-    examples=lambda workers: [
-        f"mixture-of-agents:{'+'.join(workers)}>{workers[0]}",
-        f"mixture-of-agents:{'+'.join(workers)}>2x{workers[-1]}>{workers[0]}",
-    ],
 )
 
 
@@ -125,7 +121,6 @@ FUSION = BaselineSpec(
     needs=_needs_of_fusion,
     team_only=True,
     on_recordings=False,
-    examples=lambda workers: [f"fusion:2x{'+'.join(workers)}:{workers[0]}"],
 )
 SELF_FUSION = BaselineSpec(
     "self-fusion:WORKER:SAMPLES",
@@ -133,5 +128,4 @@ SELF_FUSION = BaselineSpec(
     needs=worker_before_count,
     team_only=True,
     on_recordings=False,
-    examples=lambda workers: [f"self-fusion:{workers[-1]}:3"],
 )

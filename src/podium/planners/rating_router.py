@@ -66,5 +66,4 @@ BASELINE = BaselineSpec(
     "by-ratings:PER_USD",
     lambda argument, context: RatingRouter(parse_accuracy_per_usd(argument, context.name, "by-ratings:0")),
     team_only=True,
-    examples=lambda workers: ["by-ratings:10"],
 )

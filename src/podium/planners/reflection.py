@@ -57,5 +57,4 @@ BASELINE = BaselineSpec(
     needs=worker_before_count,
     team_only=True,
     on_recordings=False,
-    examples=lambda workers: [f"self-reflection:{workers[0]}:5"],
 )

@@ -129,7 +129,6 @@ SINGLE = BaselineSpec(
     "single:WORKER",
     lambda worker, context: Single(read_worker(worker, context)),
     needs=lambda worker: (worker,),
-    examples=lambda workers: [f"single:{workers[0]}"],
 )
 SELF_CONSISTENCY = BaselineSpec(
     "self-consistency:WORKER:SAMPLES",
@@ -137,14 +136,12 @@ SELF_CONSISTENCY = BaselineSpec(
         *read_worker_count(argument, context, ", with a number of samples.")
     ),
     needs=_needs_of_samples,
-    examples=lambda workers: [f"self-consistency:{workers[0]}:3"],
 )
 COMMITTEE = BaselineSpec(
     "committee:A+B",
     lambda argument, context: Committee(read_workers(argument, context)),
     needs=lambda argument: (workers_in if len(read_members(argument)) == 1 else workers_and_vote)(argument),
     team_only=True,
-    examples=lambda workers: [f"committee:2x{'+'.join(workers)}"],
 )
 
 
@@ -182,5 +179,4 @@ WEIGHTED_VOTE = BaselineSpec(
     _open_weighted_vote,
     needs=workers_and_vote,
     learns=True,
-    examples=lambda workers: [f"weighted-vote:{'+'.join(workers)}", "weighted-vote"],
 )

@@ -111,5 +111,4 @@ BASELINE = BaselineSpec(
     _open,
     needs=lambda argument: (argument.rpartition(":")[0], VOTE),
     team_only=True,
-    examples=lambda workers: [f"adaptive-consistency:{workers[0]}:9"],
 )

@@ -201,6 +201,5 @@ BASELINE = BaselineSpec(
     _open,
     needs=workers_and_vote,
     team_only=True,
-    examples=lambda workers: [f"ceo:{workers[0]}>{'+'.join(workers)}"],
     on_recordings=False,
 )

@@ -68,5 +68,4 @@ BASELINE = BaselineSpec(
     needs=workers_and_vote,
     team_only=True,
     on_recordings=False,
-    examples=lambda workers: [f"debate:{'+'.join(workers)}", f"debate:3x{workers[0]}"],
 )

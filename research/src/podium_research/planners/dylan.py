@@ -234,6 +234,5 @@ BASELINE = BaselineSpec(
     _open,
     needs=workers_and_vote,
     team_only=True,
-    examples=lambda workers: [f"dylan:2x{'+'.join(workers)}", f"dylan:4x{workers[0]}"],
     on_recordings=False,
 )

@@ -117,6 +117,5 @@ BASELINE = BaselineSpec(
     _open,
     needs=workers_in,
     team_only=True,
-    examples=lambda workers: [f"iterative:{workers[0]}>{workers[-1]}"],
     on_recordings=False,
 )

@@ -276,7 +276,6 @@ ROUTER = BaselineSpec(
     lambda argument, context: _open(argument, context, "router"),
     learns=True,
     check=lambda argument: _read(argument, "router"),
-    examples=lambda workers: [f"router:{method}:10" for method in METHODS],
 )
 COMMITTEE_ROUTER = BaselineSpec(
     "committee-router:METHOD:PER_USD",
@@ -284,5 +283,4 @@ COMMITTEE_ROUTER = BaselineSpec(
     needs=lambda argument: (VOTE,),
     learns=True,
     check=lambda argument: _read(argument, "committee-router"),
-    examples=lambda workers: [f"committee-router:{method}:10" for method in METHODS],
 )

@@ -191,6 +191,5 @@ BASELINE = BaselineSpec(
     _open,
     needs=workers_in,
     team_only=True,
-    examples=lambda workers: [f"magentic:{workers[0]}>{'+'.join(workers)}"],
     on_recordings=False,
 )

@@ -152,5 +152,4 @@ FROM_SCORES = BaselineSpec(
     learns=True,
     check=_per_usd,
     team_only=True,
-    examples=lambda workers: ["masrouter-scored:0", "masrouter-scored:10"],
 )

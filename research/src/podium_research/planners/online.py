@@ -171,7 +171,5 @@ def _open_thompson(argument: str, context: BaselineContext) -> OnlineRouter:
     return OnlineRouter(parse_accuracy_per_usd(argument, f"thompson:{argument}", "thompson:0"), samples=True)
 
 
-LINUCB = BaselineSpec("linucb:PER_USD", _open_linucb, team_only=True, examples=lambda workers: ["linucb:10"])
-THOMPSON = BaselineSpec(
-    "thompson:PER_USD", _open_thompson, team_only=True, examples=lambda workers: ["thompson:10"]
-)
+LINUCB = BaselineSpec("linucb:PER_USD", _open_linucb, team_only=True)
+THOMPSON = BaselineSpec("thompson:PER_USD", _open_thompson, team_only=True)

@@ -152,5 +152,4 @@ BASELINE = BaselineSpec(
     needs=workers_and_vote,
     team_only=True,
     on_recordings=False,
-    examples=lambda workers: [f"rectify-or-reject:{'+'.join(workers)}>{workers[-1]}"],
 )

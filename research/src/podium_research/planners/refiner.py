@@ -70,5 +70,4 @@ BASELINE = BaselineSpec(
     needs=workers_and_vote,
     team_only=True,
     on_recordings=False,
-    examples=lambda workers: [f"generator-verifier-refiner:{workers[0]}>{workers[-1]}>{workers[0]}"],
 )

@@ -83,5 +83,4 @@ BASELINE = BaselineSpec(
     needs=worker_before_count,
     team_only=True,
     on_recordings=False,
-    examples=lambda workers: [f"self-refine:{workers[0]}:4"],
 )

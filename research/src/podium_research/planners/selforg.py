@@ -125,6 +125,5 @@ BASELINE = BaselineSpec(
     _open,
     needs=workers_and_vote,
     team_only=True,
-    examples=lambda workers: [f"selforg-agreement:2x{'+'.join(workers)}"],
     on_recordings=False,
 )

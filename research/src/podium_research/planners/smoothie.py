@@ -74,5 +74,4 @@ BASELINE = BaselineSpec(
     _open,
     needs=workers_and_vote,
     team_only=True,
-    examples=lambda workers: [f"smoothie:2x{'+'.join(workers)}"],
 )

@@ -148,5 +148,4 @@ BASELINE = BaselineSpec(
     needs=lambda argument: tuple(_split(argument)[0].split(">")),
     learns=True,
     check=_read,
-    examples=lambda workers: [f"threshold:{workers[0]}>{workers[-1]}:ridge:0.5"],
 )
