@@ -13,9 +13,8 @@ from typing import Any, Literal
 import pytest
 
 from podium.calls import Ledger
-from podium.conductor.format_probe import DAY_S, ProbeCache
 from podium.conductor.opening import build_endpoint, make_worker_conductor
-from podium.conductor.plan_format import PlanChoice, PlanFormat
+from podium.conductor.plan_format import DAY_S, PlanChoice, PlanFormat, ProbeCache
 from podium.conductor.settings import ConductorSettings
 from podium.planner import PlanCalls, PlanRequest
 from podium.trace import Plan

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from podium.calls import Dispatcher
 from podium.conductor.checkpoint import Checkpoint, PlanLimits, TrainingScope
-from podium.conductor.format_probe import FormatNegotiator
 from podium.conductor.guide import open_guide
 from podium.conductor.loaded_model import INSTALLED_LOADERS, LoadedModel
-from podium.conductor.plan_format import endpoint_of
+from podium.conductor.plan_format import FormatNegotiator, endpoint_of
 from podium.conductor.planner import Conductor
 from podium.conductor.policy import Sampling, WorkerPolicy
 from podium.conductor.settings import MAX_PLAN_TOKENS, ConductorSettings

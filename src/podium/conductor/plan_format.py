@@ -1,17 +1,33 @@
 """The formats of a structured plan: the fields of a request by which an untrained Conductor is asked for a plan.
 
-The formats are a ladder, from the strictest down to plain text. `format_probe` finds the first format that an endpoint
-obeys. Whatever the model returns is parsed and checked. Nothing here calls a model.
+The formats are a ladder, from the strictest down to plain text. A probe finds the first that an endpoint really obeys,
+and its verdict is kept in a file for a day. Status 200 proves nothing, since some servers accept a schema and ignore
+it. So the probe's schema demands an object with an odd key, whose only allowed value is a random word that is not in
+the prompt. The endpoint obeys if its answer has the word.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import json
+import re
+import secrets
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from pydantic import TypeAdapter
+
+from podium.calls.shared_spend_limit import default_state_path
+from podium.errors import StoreError, WorkerError
+from podium.files import replace_file
+from podium.per_loop import PerLoop
 from podium.trace import Reply
-from podium.types import AnswerOptions
+from podium.types import AnswerOptions, Message
 from podium.workers.base import Worker
 
 PlanFormat = Literal["exact", "portable", "own", "tool", "json", "text"]
@@ -38,6 +54,17 @@ FORMAT_WORDS: Mapping[PlanFormat, str] = {
 """The formats in words, for messages."""
 TOOL = "write_plan"
 """The name of the tool whose arguments are the plan."""
+DAY_S = 86_400.0
+"""How long a verdict holds, in seconds."""
+TOKENS = 64
+"""The most tokens of a probe's answer. A model that used them up for reasoning gets `_THINKING_TOKENS` once."""
+_THINKING_TOKENS = 1024
+MAX_PROBE_OUTPUT_TOKENS = 6 * TOKENS + _THINKING_TOKENS
+"""The most output tokens of all requests of one probe."""
+_PROBE_S = 120.0
+"""Seconds after which a probe is given up. A later plan may probe again."""
+_QUESTION = "Say hello."
+_FORMAT: TypeAdapter[PlanFormat] = TypeAdapter(PlanFormat)
 
 
 def format_options(
@@ -87,3 +114,157 @@ def endpoint_of(worker: Worker) -> Mapping[str, Any] | None:
     if identity.get("kind") not in ("openai", "gguf", "litellm"):
         return None
     return {key: identity.get(key) for key in ("kind", "url", "query", "model", "extra")}
+
+
+Ask = Callable[[tuple[Message, ...], AnswerOptions], Awaitable[Reply]]
+"""Calls the endpoint once, in the shape in which plans are asked for. Raises `WorkerError`."""
+
+
+class ProbeCache:
+    """Verdicts by endpoint, shared by processes, each in a small file. If it cannot be used, verdicts are not kept, and
+    nothing fails.
+
+    Args:
+        folder: where the files are. Default: `plan_formats` beside the state file.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder or default_state_path().with_name("plan_formats")
+
+    def get(self, worker: Worker) -> PlanFormat | None:
+        """The verdict on the endpoint of `worker`. None if there is none from the last day."""
+        file = self._file(worker)
+        with suppress(OSError, ValueError):
+            if time.time() - DAY_S < file.stat().st_mtime <= time.time() + 1:
+                return _FORMAT.validate_python(file.read_text())
+        return None
+
+    def put(self, worker: Worker, format: PlanFormat) -> None:
+        """Keep a verdict."""
+        with suppress(OSError, StoreError):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            replace_file(self._file(worker), format.encode())
+
+    def forget(self, worker: Worker) -> None:
+        """Forget the verdict on the endpoint of `worker`."""
+        with suppress(OSError):
+            self._file(worker).unlink()
+
+    def _file(self, worker: Worker) -> Path:
+        endpoint = json.dumps(endpoint_of(worker), sort_keys=True)
+        return self._folder / sha256(endpoint.encode()).hexdigest()
+
+
+class FormatNegotiator:
+    """Chooses the format by which one endpoint is asked for plans.
+
+    Args:
+        worker: an endpoint.
+        choice: the formats that the user allows.
+    """
+
+    def __init__(self, worker: Worker, choice: PlanChoice) -> None:
+        self._worker = worker
+        self._allowed = CHOICES[choice]
+        self._file = ProbeCache()
+        self._probing = PerLoop(_lock)
+
+    @property
+    def url(self) -> str:
+        """The endpoint's address."""
+        return str((endpoint_of(self._worker) or {}).get("url") or "")
+
+    @property
+    def known_format(self) -> PlanFormat | None:
+        """The format of the next plan. None if a probe must find it."""
+        if len(self._allowed) == 1:
+            return self._allowed[0]
+        obeyed = self._file.get(self._worker)
+        return None if obeyed is None else self._best(obeyed)
+
+    def _best(self, obeyed: PlanFormat) -> PlanFormat:
+        """The best format that the user allows, if `obeyed` is the best format that the endpoint obeys."""
+        return obeyed if obeyed in self._allowed else "portable"
+
+    async def choose(self, ask: Ask) -> tuple[PlanFormat, bool]:
+        """The best format that the user allows, and whether the endpoint was seen to obey it. Concurrent first calls
+        share one probe.
+
+        If an infrastructure failure stopped the probe, the format of this plan is text.
+        """
+        if len(self._allowed) == 1:
+            return self._allowed[0], False
+        async with await self._probing.get():
+            obeyed = self._file.get(self._worker)
+            if obeyed is None:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_PROBE_S):
+                        obeyed = await _probe(ask, self.url)
+                if obeyed is None:
+                    return "text", False
+                self._file.put(self._worker, obeyed)
+        return self._best(obeyed), obeyed in self._allowed
+
+    def allows(self, format: PlanFormat) -> bool:
+        """Whether the user allows the format."""
+        return format in self._allowed
+
+    def after(self, format: PlanFormat) -> PlanFormat:
+        """The format for a second try after a bad plan: the next format of the ladder, if the user allows it."""
+        rungs = [rung for rung in self._allowed if rung not in ("portable", "own") or rung == format]
+        index = rungs.index(format) if format in rungs else len(rungs)
+        return rungs[min(index + 1, len(rungs) - 1)]
+
+    def forget(self) -> None:
+        """Forget the verdict, so that a probe comes before the next plan."""
+        self._file.forget(self._worker)
+
+
+async def _lock() -> AsyncGenerator[asyncio.Lock]:
+    yield asyncio.Lock()
+
+
+async def _probe(ask: Ask, url: str) -> PlanFormat | None:
+    """Try the formats in order. Returns None after a failure that says nothing about formats, such as a timeout."""
+    thinking_tokens = _THINKING_TOKENS
+    for format in FORMATS_STRICTEST_FIRST:
+        key, word = f"zq{secrets.token_hex(2)}", "".join(secrets.choice("bdfgklmnprstvz") for _ in range(8))
+        question, options = _question(format, key, word, url)
+        try:
+            reply = await ask(question, options.model_copy(update={"max_tokens": TOKENS}))
+        except WorkerError as error:
+            if error.retryable or error.kind not in ("status", "protocol", "refused"):
+                return None
+            if not thinking_tokens or "max_tokens" not in str(error):
+                continue
+            thinking_tokens, most = 0, thinking_tokens
+            try:
+                reply = await ask(question, options.model_copy(update={"max_tokens": most}))
+            except WorkerError:
+                return None
+        if _obeys(plan_text(reply), format, key, word):
+            return format
+    return None
+
+
+def _question(format: PlanFormat, key: str, word: str, url: str) -> tuple[tuple[Message, ...], AnswerOptions]:
+    """A question in whose answer `key` can only have the value `word`, and the fields that say so."""
+    only = {"type": "string", "enum": [word]}
+    exact = {"type": "array", "prefixItems": [only], "minItems": 1, "maxItems": 1}
+    options = format_options(format, _object(key, {"anyOf": [exact]}), _object(key, only), url=url)
+    question = f"{_QUESTION} Reply with a JSON object." if format == "json" else _QUESTION
+    return (Message(role="user", content=question),), options
+
+
+def _obeys(text: str, format: PlanFormat, key: str, word: str) -> bool:
+    if format == "text":
+        return True
+    if format == "json":
+        with suppress(ValueError, RecursionError):
+            return isinstance(json.loads(text), dict)
+        return False
+    return re.search(rf'"{key}"\s*:\s*(\[\s*)?"{word}"', text) is not None
+
+
+def _object(key: str, value: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": {key: value}, "required": [key], "additionalProperties": False}

@@ -12,8 +12,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from podium.calls import CallContext, Dispatcher, Ledger, Reservation, SubLedger, WorkerCall
-from podium.conductor.format_probe import MAX_PROBE_OUTPUT_TOKENS, FormatNegotiator
-from podium.conductor.plan_format import CHOICES, PlanFormat, format_options, plan_text
+from podium.conductor.plan_format import (
+    CHOICES,
+    MAX_PROBE_OUTPUT_TOKENS,
+    FormatNegotiator,
+    PlanFormat,
+    format_options,
+    plan_text,
+)
 from podium.errors import RefusalError, WorkerError
 from podium.planner import PlanCalls
 from podium.trace import Reply

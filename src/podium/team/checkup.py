@@ -52,7 +52,7 @@ class CheckResult:
     note: str | None = None
     """A remark on a success that may surprise the user."""
     plan_format: str | None = None
-    """The format in which an untrained Conductor returns plans, if it is not text (`conductor.format_probe`)."""
+    """The format in which an untrained Conductor returns plans, if it is not text (`conductor.plan_format`)."""
 
 
 async def check_workers(

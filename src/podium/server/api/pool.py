@@ -14,8 +14,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from podium.calls.dispatcher import WorkerChannel
-from podium.conductor.format_probe import ProbeCache
-from podium.conductor.plan_format import FORMAT_WORDS, endpoint_of
+from podium.conductor.plan_format import FORMAT_WORDS, ProbeCache, endpoint_of
 from podium.server.requests import RequestCaller
 from podium.server.service import Service
 from podium.trace import Trace
