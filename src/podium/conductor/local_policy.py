@@ -24,8 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.conductor.guide import Guide
-from podium.conductor.loaded_model import LoadedModel, Logits, TokenChunk
+from podium.conductor.loaded_model import Guide, LoadedModel, Logits, TokenChunk
 from podium.conductor.policy import Completion, Sampling
 from podium.errors import UsageError
 from podium.planner import PlanCalls

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from podium.calls import Dispatcher
 from podium.conductor.checkpoint import Checkpoint, PlanLimits, TrainingScope
-from podium.conductor.guide import open_guide
-from podium.conductor.loaded_model import INSTALLED_LOADERS, LoadedModel
+from podium.conductor.loaded_model import INSTALLED_LOADERS, LoadedModel, open_guide
 from podium.conductor.plan_format import FormatNegotiator, endpoint_of
 from podium.conductor.planner import Conductor
 from podium.conductor.policy import Sampling, WorkerPolicy

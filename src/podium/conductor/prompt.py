@@ -75,7 +75,7 @@ class PromptSettings(Settings):
     rounds: bool = False
     """Whether the brief style says how many rounds are left."""
     guide: str = ""
-    """The name of the policy's guide (`podium.conductor.guide`). If it is empty, the policy is not guided."""
+    """The name of the policy's guide (`podium.conductor.loaded_model`). If it is empty, the policy is not guided."""
     tools: bool | None = None
     """Whether the full style names the caller's tools, and the full and short styles name models that are not in
     memory. Default: only for an untrained Conductor, since trained policies have not learned about them."""

@@ -15,11 +15,20 @@ from podium.config import read_file
 from podium.errors import ConfigError
 from podium.planner import Planner, PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec, plan_once, worker_number
-from podium.planners.phrases import PHRASES
 from podium.trace import Plan
-from podium.types import SEED_PREFIX_CHARS
+from podium.types import ANSWER_WHOLE_QUESTION, SEED_PREFIX_CHARS
 from podium.workflow import Access, AccessRule, PlanError, Step, Workflow, parse
 from podium.workflow.check import MAX_TEXT
+
+PARTS = ("Do part 1 only.", "Do part 2 only.", "Do part 3 only.", "Do part 4 only.")
+NEXT = "Do the next part."
+FINISH = "Finish the rest."
+CHECK = "Check the work shown and mend it."
+COMPARE = "Compare the answers shown and give the best one."
+
+PHRASES = (ANSWER_WHOLE_QUESTION, *PARTS, NEXT, FINISH, CHECK, COMPARE)
+"""The subtasks of random plans, which models read as ordinary instructions. Do not change the order: seeded draws
+depend on it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ from podium.workflow.check import AccessRule, check
 from podium.workflow.graph import Topology, edges, needed_steps, topology
 from podium.workflow.model import Acceptance, Access, PlanError, PlanForm, Step, Workflow, render
 from podium.workflow.parse import parse
-from podium.workflow.partial import StepReader
 from podium.workflow.schema import SchemaKind, plan_schema
 from podium.workflow.search import text_before_lists, thought_in
+from podium.workflow.structured import StepReader
 
 __all__ = [
     "Acceptance",

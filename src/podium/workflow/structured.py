@@ -1,4 +1,5 @@
-"""The structured plan: one object with a thought and a list of steps. Reads the three columns of its steps.
+"""The structured plan: one object with a thought and a list of steps. Reads the three columns of its steps, and finds
+the complete steps of a plan that is still being written.
 
     plan = { "thought": TEXT, "steps": [ step, ... ] }            any order, any further keys
          | { "thought": TEXT, "accept": true }                    in a later round
@@ -109,3 +110,35 @@ def _fields(item: Item) -> dict[str, Item]:
 def _flag(item: Item | None) -> bool | None:
     word = item.value.lower() if item is not None and isinstance(item.value, str) else ""
     return word == "true" if word in ("true", "false") else None
+
+
+class StepReader:
+    """Reads the text of a structured plan piece by piece. A step counts as complete once the next step opens, so the
+    last step of a plan is never complete: only the end of the plan shows which step is the last."""
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._open: list[str] = []
+        """The brackets that are open."""
+        self._in_string = self._escaped = False
+        self._steps = 0
+
+    def feed(self, piece: str) -> str | None:
+        """Take in the next piece of the text. Returns the text with only the complete steps, closed so that `parse`
+        reads it; None if the piece completes no step."""
+        start, complete = len(self._text), None
+        self._text += piece
+        for position, character in enumerate(piece, start):
+            if self._in_string:
+                self._in_string = self._escaped or character != '"'
+                self._escaped = character == "\\" and not self._escaped
+            elif character == '"':
+                self._in_string = True
+            elif character in "{[":
+                if character == "{" and self._open == ["{", "["]:
+                    self._steps += 1
+                    complete = position if self._steps > 1 else None
+                self._open.append(character)
+            elif character in "}]" and self._open:
+                self._open.pop()
+        return None if complete is None else self._text[:complete].rstrip().removesuffix(",") + "]}"

@@ -2,7 +2,7 @@
 
 A small model miscounts entries that bear no number. Then most of its long plans could not be read or had other
 workers than it meant, and reinforcement would give them up before they pay. It also forgets what a step was to find.
-It is the guide `plan-lists` (`podium.conductor.guide`).
+It is the guide `plan-lists` (`podium.conductor.loaded_model`).
 """
 
 from __future__ import annotations

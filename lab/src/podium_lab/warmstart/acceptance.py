@@ -20,7 +20,7 @@ import torch
 from tokenizers import Tokenizer
 
 from podium.conductor.codec import PlainTextCodec
-from podium.conductor.guide import open_guide
+from podium.conductor.loaded_model import open_guide
 from podium.conductor.prompt import build_prompt
 from podium.planner import PlanRequest
 from podium.train.shared_prefix.policy_model import PolicyModel

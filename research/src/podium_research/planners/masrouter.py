@@ -24,7 +24,7 @@ from podium.planners.baseline import (
     voting_step,
     worker_number,
 )
-from podium.planners.phrases import CHECK, COMPARE, FINISH, NEXT
+from podium.planners.constant_and_random import CHECK, COMPARE, FINISH, NEXT
 from podium.planners.rating_router import parse_accuracy_per_usd
 from podium.planners.reflection import AGAIN
 from podium.planners.voting import Committee

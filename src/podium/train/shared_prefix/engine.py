@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from podium.conductor.checkpoint import Checkpoint
-from podium.conductor.guide import open_guide
+from podium.conductor.loaded_model import open_guide
 from podium.errors import CheckpointError, ConfigError, PodiumError
 from podium.train.engine import TrainingJob
 from podium.train.objective import ADVANTAGES, LOSSES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from podium.conductor.guide import Guide
+from podium.conductor.loaded_model import Guide
 from podium.train.rollouts import OnEnd, RolloutSample
 from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.sampler import sample

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from podium.conductor.guide import Guide
+from podium.conductor.loaded_model import Guide
 from podium.train.runtime import generator
 from podium.train.shape import ModelShape
 from podium.train.shared_prefix.policy_model import PolicyModel, PromptKeys
