@@ -8,70 +8,58 @@ when no further answer can change the result.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from podium.executor.question_context import QuestionContext
 from podium.trace import Span
 from podium.types import Profile
 from podium.workers.pool import Pool
 from podium.workers.traits import AnswerKey, StoppingRule, responses_to_get_next
-from podium.workflow import Workflow
+from podium.workflow import Step, Workflow
 
 _OUTPUT_SHARE = 4
 """The assumed output tokens per input token, to compare the prices of workers that were not measured."""
 
 
+@dataclass(slots=True)
 class EarlyStopping:
-    """One vote: which responses it has, and which steps still wait for their turn.
+    """One vote: which responses it has, and which steps still wait for their turn."""
 
-    Args:
-        stopping_rule, answer_key: the traits of the vote's worker.
-        reads: positions of the steps that the vote reads.
-        waiting: the steps of `reads` that no other step reads, the cheapest first.
-        sees_previous: whether the vote also reads the final response of the round before.
-    """
-
-    def __init__(
-        self,
-        stopping_rule: StoppingRule,
-        subtask: str,
-        reads: tuple[int, ...],
-        waiting: Sequence[int],
-        sees_previous: bool,
-        *,
-        answer_key: AnswerKey,
-    ) -> None:
-        self._stopping_rule = stopping_rule
-        self._answer_key = answer_key
-        self._subtask = subtask
-        self._reads = reads
-        self._sees_previous = sees_previous
-        self._certain = False
-        self._waiting = list(waiting)
+    step: Step
+    """The vote's step."""
+    stopping_rule: StoppingRule
+    answer_key: AnswerKey
+    reads: tuple[int, ...]
+    """The steps that the vote reads."""
+    waiting: list[int]
+    """The steps of `reads` that wait for their turn, the cheapest first. No other step reads them."""
+    is_certain: bool = False
+    """Whether no further response can change the vote's result."""
 
     def skips(self, position: int) -> bool:
         """Whether the vote's result is certain without the step."""
-        return self._certain and self.defers(position)
+        return self.is_certain and self.defers(position)
 
     def defers(self, position: int) -> bool:
         """Whether the step does not start now."""
-        return position in self._waiting
+        return position in self.waiting
 
     def next_steps(self, before: Sequence[str], ended: Mapping[int, Span]) -> tuple[int, ...]:
         """If all steps that were started for the vote have ended, choose the next steps to start. Returns the ended
         steps that the chosen ones waited for; an empty tuple if none is chosen. `before` are the responses of earlier
         rounds that the vote may read, and `ended` the steps that have ended, by position."""
-        if self._certain or any(j not in ended and j not in self._waiting for j in self._reads):
+        if self.is_certain or any(j not in ended and j not in self.waiting for j in self.reads):
             return ()
-        before = before if self._sees_previous else ()
-        responses = [ended[j].response or "" if j in ended else None for j in self._reads]
-        order = [len(before) + self._reads.index(j) for j in self._waiting]
+        before = before if self.step.access.sees_previous else ()
+        responses = [ended[j].response or "" if j in ended else None for j in self.reads]
+        order = [len(before) + self.reads.index(j) for j in self.waiting]
         turn = responses_to_get_next(
-            self._stopping_rule, self._subtask, [*before, *responses], order, self._answer_key
+            self.stopping_rule, self.step.subtask, [*before, *responses], order, self.answer_key
         )
-        self._certain = not turn
-        started = {self._reads[index - len(before)] for index in turn}
-        self._waiting = [j for j in self._waiting if j not in started]
-        return tuple(j for j in self._reads if j in ended) if started else ()
+        self.is_certain = not turn
+        started = {self.reads[index - len(before)] for index in turn}
+        self.waiting = [j for j in self.waiting if j not in started]
+        return tuple(j for j in self.reads if j in ended) if started else ()
 
 
 def answering_steps(workflow: Workflow, pool: Pool) -> frozenset[int]:
@@ -94,25 +82,23 @@ def find_early_stops(
     has_look_alikes = question_context.settings.layout == "chat" and question_context.question.history
     if not is_last_round or has_look_alikes:
         return {}
-    workers = {position: question_context.pool[workflow.steps[position].worker] for position in needed}
+    traits = {position: question_context.pool[workflow.steps[position].worker].traits for position in needed}
     readers = {j: [k for k in needed if j in workflow.reads(k)] for j in needed}
     profiles = question_context.profiles
     early_stops: dict[int, EarlyStopping] = {}
-    stopping_rules = {position: worker.traits.stopping_rule for position, worker in workers.items()}
-    for position, stopping_rule in stopping_rules.items():
-        if stopping_rule is None or any(stopping_rules[k] is None for k in readers[position]):
+    for position in needed:
+        rule = traits[position].stopping_rule
+        if rule is None or any(traits[k].stopping_rule is None for k in readers[position]):
             continue
-        step, reads = workflow.steps[position], workflow.reads(position)
+        reads = workflow.reads(position)
         own = [j for j in reads if readers[j] == [position]]
         order = cheapest_first([profiles[workflow.steps[j].worker] for j in own])
-        waiting = [own[index] for index in order]
         early_stops[position] = EarlyStopping(
-            stopping_rule,
-            step.subtask,
+            workflow.steps[position],
+            rule,
+            traits[position].answer_key,
             reads,
-            waiting,
-            step.access.sees_previous,
-            answer_key=workers[position].traits.answer_key,
+            [own[index] for index in order],
         )
     return early_stops
 
