@@ -100,7 +100,7 @@ def test_a_team_that_is_chosen_is_opened_by_its_own_name(planner):
         ("committee:ada+bob", "The pool has no worker named 'bob'; known: ada, gpt-4:mini, vote."),
         (
             "cascade:ada",
-            "The baseline 'cascade:ada' names no worker; write one after a colon: ada, gpt-4:mini, vote.",
+            "The baseline 'cascade:ada' is not of the form cascade:A+B>C.",
         ),
         (
             "cascade:ada>gpt-4:mini",

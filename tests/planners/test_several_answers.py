@@ -41,7 +41,7 @@ async def test_universal_self_consistency_may_choose_by_the_worker_itself():
 
 def test_a_second_judge_is_refused():
     workers = [Profile(name=name) for name in ("ada", "bo", "cy")]
-    with pytest.raises(ConfigError, match="names 2 judges and has one"):
+    with pytest.raises(ConfigError, match="with one JUDGE"):
         open_baseline("best-of-n:2xada>bo+cy", workers)
 
 

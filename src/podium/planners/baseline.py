@@ -30,7 +30,8 @@ Layers = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class BaselineContext:
-    """The arguments with which a baseline is opened."""
+    """What a baseline is opened with, and its argument as its syntax says: each method raises `ConfigError` if the
+    argument is not of the form, or names a worker that the pool lacks."""
 
     name: str
     """The whole name of the planner as it was written, for errors."""
@@ -42,6 +43,47 @@ class BaselineContext:
     scored: AnswerMatrix | None = None
     """Answers from which a planner may learn. None if there are none."""
 
+    @property
+    def argument(self) -> str:
+        """The text after the first colon."""
+        return self.name.partition(":")[2]
+
+    def worker(self, name: str) -> str:
+        """The worker of the pool that has this name."""
+        if not name:
+            names = ", ".join(profile.name for profile in self.pool)
+            raise ConfigError(
+                f"The baseline {self.name!r} names no worker; write one after a colon: {names}."
+            )
+        return self.pool[worker_number(name, self.pool)].name
+
+    def workers(self, text: str) -> tuple[str, ...]:
+        """The workers of "2xA+B": A twice, then B."""
+        return tuple(self.worker(name) for name in read_members(text) or ("",))
+
+    @property
+    def layers(self) -> Layers:
+        """The workers of "2xA+B>C", layer by layer. A layer has one worker, unless the syntax has a plus sign there."""
+        forms = self.syntax.partition(":")[2].split(">")
+        layers = tuple(map(self.workers, self.argument.split(">")))
+        if len(layers) != len(forms):
+            raise self.malformed(".")
+        for form, layer in zip(forms, layers, strict=True):
+            if len(layer) > 1 and "+" not in form:
+                raise self.malformed(f", with one {form}.")
+        return layers
+
+    def worker_and_count(self, remark: str) -> tuple[str, int]:
+        """The worker and the number of "WORKER:COUNT". `remark` ends the sentence that refuses another form."""
+        worker, _, count = self.argument.rpartition(":")
+        if not worker or not count.isdecimal() or len(count) > _MAX_DIGITS:
+            raise self.malformed(remark)
+        return self.worker(worker), int(count)
+
+    def malformed(self, remark: str) -> ConfigError:
+        """The error of an argument that is not of the form. `remark` ends its sentence."""
+        return ConfigError(f"The baseline {self.name!r} is not of the form {self.syntax}{remark}")
+
 
 def _nothing(argument: object) -> tuple[Any, ...]:
     return ()
@@ -52,11 +94,14 @@ class BaselineSpec:
     """A planner that users name as NAME or NAME:ARGUMENT, such as `BaselineSpec("single:WORKER", open_single)`."""
 
     syntax: str
-    """How users write the name, such as "self-consistency:WORKER:SAMPLES". Without a colon, it takes no argument."""
+    """How users write the name, such as "self-consistency:WORKER:SAMPLES". Without a colon, it takes no argument.
+    "WORKER" and "WORKER:COUNT" name one worker; "A+B" stands for one worker or more, and ">" between layers of them."""
     open: Callable[[str, BaselineContext], Planner]
     """Makes the planner from the argument. Raises `ConfigError` if the argument cannot be used."""
-    needs: Callable[[str], tuple[str, ...]] = _nothing
-    """Returns, from the argument, the workers that the pool must have."""
+    votes: bool = False
+    """Whether the pool's vote decides, if there is more than one answer."""
+    named_workers: Callable[[str], tuple[str, ...]] | None = None
+    """Returns the workers that the argument names, if the syntax is none of the above."""
     reads_files: bool = False
     """Whether the argument names a file of this machine. Clients of a server may not use such a planner."""
     team_only: bool = False
@@ -86,17 +131,18 @@ class BaselineSpec:
         """Whether a client of a server may name it."""
         return not (self.reads_files or self.team_only or self.learns)
 
-
-def read_worker(worker: str, context: BaselineContext) -> str:
-    """The worker that an argument names.
-
-    Raises:
-        ConfigError: the pool has no such worker.
-    """
-    if not worker:
-        names = ", ".join(profile.name for profile in context.pool)
-        raise ConfigError(f"The baseline {context.name!r} names no worker; write one after a colon: {names}.")
-    return context.pool[worker_number(worker, context.pool)].name
+    def needs(self, argument: str) -> tuple[str, ...]:
+        """The workers that the pool must have for this argument, each once."""
+        form, answers = self.syntax.partition(":")[2], list[str]()
+        if self.named_workers is not None:
+            answers += self.named_workers(argument)
+        elif "+" in form or ">" in form:
+            answers += (worker for layer in argument.split(">") for worker in read_members(layer))
+        elif form.startswith("WORKER"):
+            worker, _, count = argument.rpartition(":") if ":" in form else (argument, "", "1")
+            answers += filter(None, [worker] if count == "1" else [worker, worker])
+        votes = (VOTE,) if self.votes and len(answers) != 1 else ()
+        return (*dict.fromkeys(answers), *votes)
 
 
 def read_members(argument: str) -> tuple[str, ...]:
@@ -107,47 +153,6 @@ def read_members(argument: str) -> tuple[str, ...]:
         repeated = bool(times and name) and count.isdecimal() and 0 < len(count) <= 2
         members += [name] * int(count) if repeated else [part]
     return tuple(members)
-
-
-def read_workers(argument: str, context: BaselineContext) -> tuple[str, ...]:
-    """The workers of "2xA+B"; `ConfigError` if it names none, or one that the pool lacks."""
-    return tuple(read_worker(worker, context) for worker in read_members(argument) or ("",))
-
-
-def read_layers(argument: str, context: BaselineContext, layers: int) -> Layers:
-    """The workers of "2xA+B>C", layer by layer; `ConfigError` if there are other than so many layers, or one lacks
-    workers."""
-    layer_texts = argument.split(">")
-    if len(layer_texts) != layers:
-        raise ConfigError(f"The baseline {context.name!r} is not of the form {context.syntax}.")
-    return tuple(read_workers(layer, context) for layer in layer_texts)
-
-
-def read_worker_count(argument: str, context: BaselineContext, remark: str) -> tuple[str, int]:
-    """The worker and the number of "WORKER:COUNT". `remark` ends the sentence that refuses another syntax.
-
-    Raises:
-        ConfigError: a part is missing, the second one is no number, or the pool lacks the worker.
-    """
-    worker, _, count = argument.rpartition(":")
-    if not worker or not count.isdecimal() or len(count) > _MAX_DIGITS:
-        raise ConfigError(f"The baseline {context.name!r} is not of the form {context.syntax}{remark}")
-    return read_worker(worker, context), int(count)
-
-
-def workers_in(argument: str) -> tuple[str, ...]:
-    """The workers that "2xA+B>C" names, each once."""
-    return tuple(dict.fromkeys(worker for layer in argument.split(">") for worker in read_members(layer)))
-
-
-def workers_and_vote(argument: str) -> tuple[str, ...]:
-    """The workers that "2xA+B>C" names, each once, and the voting tool."""
-    return (*workers_in(argument), VOTE)
-
-
-def worker_before_count(argument: str) -> tuple[str, ...]:
-    """The worker that "WORKER:COUNT" names, if it names one."""
-    return tuple(filter(None, (argument.rpartition(":")[0],)))
 
 
 def plan_once(request: PlanRequest, workflow: Workflow) -> Plan:

@@ -12,15 +12,7 @@ from dataclasses import dataclass
 
 from podium.errors import ConfigError
 from podium.planner import EarlierRound, Planner, PlanRequest
-from podium.planners.baseline import (
-    BaselineContext,
-    BaselineSpec,
-    read_layers,
-    read_worker,
-    read_workers,
-    worker_number,
-    workers_and_vote,
-)
+from podium.planners.baseline import BaselineContext, BaselineSpec, worker_number
 from podium.planners.rounds import Rounds, RoundStep, most_common, plan_rounds, voted_round_plan, worker_step
 from podium.planners.voting import Committee
 from podium.trace import Plan
@@ -56,17 +48,16 @@ class Cascade(Planner):
 
 
 def _open_cascade(argument: str, context: BaselineContext) -> Cascade:
-    first, _, then = argument.partition(">")
-    cheap, dear = read_workers(first, context), read_worker(then, context)
-    if len(cheap) < 2:
+    first, (then,) = context.layers
+    if len(first) < 2:
         raise ConfigError(f"{context.name}: one worker alone cannot disagree; name two or more before the >.")
-    return Cascade(cheap, dear)
+    return Cascade(first, then)
 
 
 CASCADE = BaselineSpec(
     "cascade:A+B>C",
     _open_cascade,
-    needs=workers_and_vote,
+    votes=True,
     team_only=True,
 )
 
@@ -113,7 +104,7 @@ class Escalation(Planner):
 
 ESCALATION = BaselineSpec(
     "escalation:A+B+C",
-    lambda argument, context: Escalation(*read_layers(argument, context, 1)),
-    needs=workers_and_vote,
+    lambda workers, context: Escalation(context.workers(workers)),
+    votes=True,
     team_only=True,
 )

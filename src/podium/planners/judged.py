@@ -11,9 +11,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from podium.errors import ConfigError
 from podium.planner import Planner, PlanRequest
-from podium.planners.baseline import BaselineContext, BaselineSpec, read_layers, workers_in
+from podium.planners.baseline import BaselineContext, BaselineSpec
 from podium.planners.rounds import RoundPlan, Rounds, most_common, plan_rounds, worker_step
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
@@ -76,17 +75,12 @@ def read_verdict(verdict: str | None, responses: Sequence[str | None]) -> int | 
 
 def _baseline(form: str, subtask: str) -> BaselineSpec:
     def open_judged(argument: str, context: BaselineContext) -> JudgedPlanner:
-        members, judge = read_layers(argument, context, 2)
-        if len(judge) > 1:
-            raise ConfigError(
-                f"The baseline {context.name!r} names {len(judge)} judges and has one; write {context.syntax}."
-            )
-        return JudgedPlanner(form, members, judge[0], subtask)
+        members, (judge,) = context.layers
+        return JudgedPlanner(form, members, judge, subtask)
 
     return BaselineSpec(
         f"{form}:A+B>JUDGE",
         open_judged,
-        needs=workers_in,
         team_only=True,
         on_recordings=False,
     )

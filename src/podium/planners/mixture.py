@@ -12,19 +12,7 @@ from dataclasses import dataclass
 
 from podium.errors import ConfigError
 from podium.planner import Planner, PlanRequest
-from podium.planners.baseline import (
-    BaselineContext,
-    BaselineSpec,
-    Layers,
-    plan_once,
-    read_layers,
-    read_members,
-    read_worker,
-    read_worker_count,
-    read_workers,
-    worker_before_count,
-    workers_in,
-)
+from podium.planners.baseline import BaselineContext, BaselineSpec, Layers, plan_once, read_members
 from podium.planners.rounds import worker_step
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
@@ -69,8 +57,7 @@ class MixtureOfAgents(Planner):
 
 MIXTURE = BaselineSpec(
     "mixture-of-agents:A+B>C",
-    lambda argument, context: MixtureOfAgents(read_layers(argument, context, argument.count(">") + 1)),
-    needs=workers_in,
+    lambda argument, context: MixtureOfAgents(tuple(map(context.workers, argument.split(">")))),
     team_only=True,
     on_recordings=False,
 )
@@ -82,10 +69,8 @@ _MOST_ANSWERS = 1000
 def _open_fusion(argument: str, context: BaselineContext) -> MixtureOfAgents:
     panel, judge = _split(argument, {profile.name for profile in context.pool})
     if not panel or not judge:
-        raise ConfigError(
-            f"The baseline {context.name!r} is not of the form {context.syntax}, as in fusion:A+B:C."
-        )
-    layers = (read_workers(panel, context), (read_worker(judge, context),))
+        raise context.malformed(", as in fusion:A+B:C.")
+    layers = (context.workers(panel), (context.worker(judge),))
     return MixtureOfAgents(layers, label=context.name)
 
 
@@ -101,31 +86,28 @@ def _split(argument: str, pool: set[str]) -> tuple[str, str]:
 
 
 def _open_self_fusion(argument: str, context: BaselineContext) -> MixtureOfAgents:
-    fused, samples = read_worker_count(argument, context, ", as in self-fusion:A:3.")
+    fused, samples = context.worker_and_count(", as in self-fusion:A:3.")
     if not 2 <= samples <= _MOST_ANSWERS:
         raise ConfigError(f"Self-fusion takes 2 to {_MOST_ANSWERS} answers, not {samples}.")
     return MixtureOfAgents(((fused,) * samples, (fused,)), label=context.name)
 
 
-def _needs_of_fusion(argument: str) -> tuple[str, ...]:
+def _workers_of_fusion(argument: str) -> tuple[str, ...]:
     """The workers of a fusion; none if a name has a colon, since then only the pool says who is meant."""
     panel, _, judge = argument.partition(":")
-    if ":" in judge:
-        return ()
-    return tuple(dict.fromkeys((*read_members(panel), *filter(None, (judge,)))))
+    return () if ":" in judge else (*read_members(panel), *filter(None, (judge,)))
 
 
 FUSION = BaselineSpec(
     "fusion:PANEL:JUDGE",
     _open_fusion,
-    needs=_needs_of_fusion,
+    named_workers=_workers_of_fusion,
     team_only=True,
     on_recordings=False,
 )
 SELF_FUSION = BaselineSpec(
     "self-fusion:WORKER:SAMPLES",
     _open_self_fusion,
-    needs=worker_before_count,
     team_only=True,
     on_recordings=False,
 )

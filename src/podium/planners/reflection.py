@@ -9,13 +9,7 @@ from dataclasses import dataclass
 
 from podium.errors import ConfigError
 from podium.planner import Planner, PlanRequest
-from podium.planners.baseline import (
-    BaselineSpec,
-    plan_once,
-    read_worker_count,
-    worker_before_count,
-    worker_number,
-)
+from podium.planners.baseline import BaselineSpec, plan_once, worker_number
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workflow import Access, Step, Workflow
@@ -51,10 +45,7 @@ class SelfReflection(Planner):
 
 BASELINE = BaselineSpec(
     "self-reflection:WORKER:TURNS",
-    lambda argument, context: SelfReflection(
-        *read_worker_count(argument, context, "; the paper's has 5 turns.")
-    ),
-    needs=worker_before_count,
+    lambda _, context: SelfReflection(*context.worker_and_count("; the paper's has 5 turns.")),
     team_only=True,
     on_recordings=False,
 )

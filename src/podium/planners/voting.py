@@ -24,18 +24,11 @@ from podium.planners.baseline import (
     BaselineContext,
     BaselineSpec,
     plan_once,
-    read_members,
-    read_worker,
-    read_worker_count,
-    read_workers,
     voting_step,
     worker_number,
-    workers_and_vote,
-    workers_in,
 )
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
-from podium.workers.vote import VOTE
 from podium.workflow import Step, Workflow
 
 if TYPE_CHECKING:
@@ -120,27 +113,16 @@ class SelfConsistency(Planner):
         return await Committee((self.worker,) * self.samples).plan(request)
 
 
-def _needs_of_samples(argument: str) -> tuple[str, ...]:
-    worker, _, samples = argument.rpartition(":")
-    return (worker,) if samples == "1" else (worker, VOTE)
-
-
-SINGLE = BaselineSpec(
-    "single:WORKER",
-    lambda worker, context: Single(read_worker(worker, context)),
-    needs=lambda worker: (worker,),
-)
+SINGLE = BaselineSpec("single:WORKER", lambda worker, context: Single(context.worker(worker)))
 SELF_CONSISTENCY = BaselineSpec(
     "self-consistency:WORKER:SAMPLES",
-    lambda argument, context: SelfConsistency(
-        *read_worker_count(argument, context, ", with a number of samples.")
-    ),
-    needs=_needs_of_samples,
+    lambda _, context: SelfConsistency(*context.worker_and_count(", with a number of samples.")),
+    votes=True,
 )
 COMMITTEE = BaselineSpec(
     "committee:A+B",
-    lambda argument, context: Committee(read_workers(argument, context)),
-    needs=lambda argument: (workers_in if len(read_members(argument)) == 1 else workers_and_vote)(argument),
+    lambda workers, context: Committee(context.workers(workers)),
+    votes=True,
     team_only=True,
 )
 
@@ -170,13 +152,13 @@ def vote_weight(scored: AnswerMatrix, worker: str, *, wrong_answers: int = WRONG
 def _open_weighted_vote(argument: str, context: BaselineContext) -> Committee:
     assert context.scored is not None
     known = tuple(profile.name for profile in context.pool if profile.name in context.scored.workers)
-    members = read_workers(argument, context) if argument else known
+    members = context.workers(argument) if argument else known
     return Committee(members, tuple(vote_weight(context.scored, member) for member in members))
 
 
 WEIGHTED_VOTE = BaselineSpec(
     "weighted-vote:A+B",
     _open_weighted_vote,
-    needs=workers_and_vote,
+    votes=True,
     learns=True,
 )

@@ -159,8 +159,8 @@ class PlannerCatalogue:
             baseline.syntax
             for baseline in self._baselines.values()
             if baseline.for_clients
-            # With an empty argument, the worker that a request would name is "", and any others are always needed.
-            and {"", *self._team.pool.names}.issuperset(baseline.needs(""))
+            # With an empty argument, a planner needs only what it always needs.
+            and set(self._team.pool.names).issuperset(baseline.needs(""))
         )
 
     def _is_offered(self, baseline: BaselineSpec, argument: str) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from podium.errors import ConfigError
 from podium.planner import Planner, PlanRequest
-from podium.planners.baseline import BaselineContext, BaselineSpec, read_worker_count
+from podium.planners.baseline import BaselineContext, BaselineSpec
 from podium.planners.rounds import (
     Rounds,
     RoundStep,
@@ -24,7 +24,7 @@ from podium.planners.rounds import (
 )
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
-from podium.workers.vote import VOTE, vote_key
+from podium.workers.vote import vote_key
 
 _CERTAINTY = 0.95
 _MAX_SAMPLES = 100
@@ -103,12 +103,12 @@ def _two_commonest(counted: Counter[str]) -> tuple[int, int]:
 
 
 def _open(argument: str, context: BaselineContext) -> AdaptiveConsistency:
-    return AdaptiveConsistency(*read_worker_count(argument, context, ", with the most samples."))
+    return AdaptiveConsistency(*context.worker_and_count(", with the most samples."))
 
 
 BASELINE = BaselineSpec(
     "adaptive-consistency:WORKER:MOST",
     _open,
-    needs=lambda argument: (argument.rpartition(":")[0], VOTE),
+    votes=True,
     team_only=True,
 )

@@ -15,9 +15,6 @@ from podium.planner import EarlierRound, Planner, PlanRequest
 from podium.planners.baseline import (
     BaselineContext,
     BaselineSpec,
-    read_worker,
-    read_workers,
-    workers_and_vote,
 )
 from podium.planners.rounds import (
     RoundPlan,
@@ -191,15 +188,14 @@ def _is_right(judgement: str) -> bool:
 
 
 def _open(argument: str, context: BaselineContext) -> CEO:
-    leader, _, members = argument.partition(">")
-    team = read_workers(members, context)
-    return CEO(read_worker(leader, context), team)
+    (leader,), members = context.layers
+    return CEO(leader, members)
 
 
 BASELINE = BaselineSpec(
     "ceo:LEADER>A+B",
     _open,
-    needs=workers_and_vote,
+    votes=True,
     team_only=True,
     on_recordings=False,
 )

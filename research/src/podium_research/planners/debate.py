@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from podium.planner import Planner, PlanRequest
-from podium.planners.baseline import BaselineContext, BaselineSpec, read_layers, workers_and_vote
+from podium.planners.baseline import BaselineContext, BaselineSpec
 from podium.planners.rounds import (
     Rounds,
     most_common,
@@ -58,14 +58,13 @@ class Debate(Planner):
 
 
 def _open(argument: str, context: BaselineContext) -> Debate:
-    (members,) = read_layers(argument, context, 1)
-    return Debate(members)
+    return Debate(context.workers(argument))
 
 
 BASELINE = BaselineSpec(
     "debate:A+B+C",
     _open,
-    needs=workers_and_vote,
+    votes=True,
     team_only=True,
     on_recordings=False,
 )

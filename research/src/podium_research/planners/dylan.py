@@ -16,7 +16,7 @@ from typing import Self
 
 from podium.errors import ConfigError
 from podium.planner import Planner, PlanRequest, earlier_rounds_of
-from podium.planners.baseline import BaselineContext, BaselineSpec, read_workers, workers_and_vote
+from podium.planners.baseline import BaselineContext, BaselineSpec
 from podium.planners.rounds import (
     RoundPlan,
     Rounds,
@@ -221,7 +221,7 @@ def importance_of(turns: Sequence[Sequence[MemberReply]], final: str | None) -> 
 
 
 def _open(argument: str, context: BaselineContext) -> DyLAN:
-    members = read_workers(argument, context)
+    members = context.workers(argument)
     if len(members) < 2:
         raise ConfigError(
             f"The baseline {context.name!r} needs two workers or more, such as dylan:A+B or dylan:3xA."
@@ -232,7 +232,7 @@ def _open(argument: str, context: BaselineContext) -> DyLAN:
 BASELINE = BaselineSpec(
     "dylan:A+B",
     _open,
-    needs=workers_and_vote,
+    votes=True,
     team_only=True,
     on_recordings=False,
 )

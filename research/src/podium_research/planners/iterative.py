@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from podium.planner import Planner, PlanRequest
-from podium.planners.baseline import BaselineContext, BaselineSpec, read_worker, workers_in
+from podium.planners.baseline import BaselineContext, BaselineSpec
 from podium.planners.rounds import (
     RoundPlan,
     Rounds,
@@ -108,14 +108,13 @@ def _scores(verdict: str | None, count: int) -> list[float]:
 
 
 def _open(argument: str, context: BaselineContext) -> Iterative:
-    worker, _, verifier = argument.partition(">")
-    return Iterative(read_worker(worker, context), read_worker(verifier, context))
+    (worker,), (verifier,) = context.layers
+    return Iterative(worker, verifier)
 
 
 BASELINE = BaselineSpec(
     "iterative:WORKER>VERIFIER",
     _open,
-    needs=workers_in,
     team_only=True,
     on_recordings=False,
 )

@@ -22,7 +22,6 @@ from podium.planners.baseline import BaselineContext, BaselineSpec
 from podium.planners.rating_router import parse_accuracy_per_usd
 from podium.planners.voting import Committee
 from podium.trace import Plan
-from podium.workers.vote import VOTE
 from podium_research.planners.predictors import (
     METHODS,
     CachedPredictor,
@@ -280,7 +279,7 @@ ROUTER = BaselineSpec(
 COMMITTEE_ROUTER = BaselineSpec(
     "committee-router:METHOD:PER_USD",
     lambda argument, context: _open(argument, context, "committee-router"),
-    needs=lambda argument: (VOTE,),
+    votes=True,
     learns=True,
     check=lambda argument: _read(argument, "committee-router"),
 )

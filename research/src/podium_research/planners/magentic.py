@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from podium.planner import Planner, PlanRequest
-from podium.planners.baseline import BaselineContext, BaselineSpec, read_worker, read_workers, workers_in
+from podium.planners.baseline import BaselineContext, BaselineSpec
 from podium.planners.rounds import (
     RoundPlan,
     Rounds,
@@ -181,15 +181,13 @@ def _read(response: str | None, members: Sequence[str]) -> ProgressLedger | None
 
 
 def _open(argument: str, context: BaselineContext) -> Magentic:
-    leader, _, members = argument.partition(">")
-    team = read_workers(members, context)
-    return Magentic(read_worker(leader, context), team)
+    (leader,), members = context.layers
+    return Magentic(leader, members)
 
 
 BASELINE = BaselineSpec(
     "magentic:LEADER>A+B",
     _open,
-    needs=workers_in,
     team_only=True,
     on_recordings=False,
 )

@@ -30,7 +30,6 @@ from podium.planners.reflection import AGAIN
 from podium.planners.voting import Committee
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION, SEED_PREFIX_CHARS, Profile
-from podium.workers.vote import VOTE
 from podium.workflow import Access, Step, Workflow
 from podium_research.planners.debate import REVISE
 
@@ -142,13 +141,11 @@ def _per_usd(argument: str) -> float:
     return parse_accuracy_per_usd(argument, f"masrouter-scored:{argument}", "masrouter-scored:10")
 
 
-FROM_FILE = BaselineSpec(
-    "masrouter:FILE", _open_file, needs=lambda file: (VOTE,), reads_files=True, on_recordings=False
-)
+FROM_FILE = BaselineSpec("masrouter:FILE", _open_file, votes=True, reads_files=True, on_recordings=False)
 FROM_SCORES = BaselineSpec(
     "masrouter-scored:PER_USD",
     _open_scored,
-    needs=lambda argument: (VOTE,),
+    votes=True,
     learns=True,
     check=_per_usd,
     team_only=True,

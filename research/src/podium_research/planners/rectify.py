@@ -13,9 +13,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from podium.errors import ConfigError
 from podium.planner import EarlierRound, Planner, PlanRequest
-from podium.planners.baseline import BaselineContext, BaselineSpec, read_layers, voting_step, workers_and_vote
+from podium.planners.baseline import BaselineContext, BaselineSpec, voting_step
 from podium.planners.rounds import (
     RoundPlan,
     Rounds,
@@ -140,16 +139,14 @@ def counts_as_finding(audit: str | None) -> bool:
 
 
 def _open(argument: str, context: BaselineContext) -> RectifyOrReject:
-    members, auditors = read_layers(argument, context, 2)
-    if len(auditors) > 1:
-        raise ConfigError(f"The baseline {context.name!r} has one auditor: {BASELINE.syntax}.")
-    return RectifyOrReject(members, auditors[0])
+    members, (auditor,) = context.layers
+    return RectifyOrReject(members, auditor)
 
 
 BASELINE = BaselineSpec(
     "rectify-or-reject:A+B>AUDITOR",
     _open,
-    needs=workers_and_vote,
+    votes=True,
     team_only=True,
     on_recordings=False,
 )

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from podium.errors import ConfigError
 from podium.planner import Planner, PlanRequest
 from podium.planners.baseline import (
     BaselineContext,
     BaselineSpec,
     plan_once,
-    read_layers,
     voting_step,
-    workers_and_vote,
 )
 from podium.planners.rounds import worker_step
 from podium.trace import Plan
@@ -58,16 +55,13 @@ class GeneratorVerifierRefiner(Planner):
 
 
 def _open(argument: str, context: BaselineContext) -> GeneratorVerifierRefiner:
-    roles = read_layers(argument, context, 3)
-    if any(len(workers) > 1 for workers in roles):
-        raise ConfigError(f"The baseline {context.name!r} has one worker for each role: {_FORM}.")
-    return GeneratorVerifierRefiner(*(worker for (worker,) in roles))
+    return GeneratorVerifierRefiner(*(worker for (worker,) in context.layers))
 
 
 BASELINE = BaselineSpec(
     _FORM,
     _open,
-    needs=workers_and_vote,
+    votes=True,
     team_only=True,
     on_recordings=False,
 )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from podium.errors import ConfigError
 from podium.planner import Planner, PlanRequest
-from podium.planners.baseline import BaselineContext, BaselineSpec, read_worker_count, worker_before_count
+from podium.planners.baseline import BaselineContext, BaselineSpec
 from podium.planners.rounds import RoundPlan, Rounds, RoundStep, all_rounds, plan_rounds, worker_step
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
@@ -74,13 +74,12 @@ class SelfRefine(Planner):
 
 
 def _open(argument: str, context: BaselineContext) -> SelfRefine:
-    return SelfRefine(*read_worker_count(argument, context, "; the paper's has 4 refinements."))
+    return SelfRefine(*context.worker_and_count("; the paper's has 4 refinements."))
 
 
 BASELINE = BaselineSpec(
     "self-refine:WORKER:REFINEMENTS",
     _open,
-    needs=worker_before_count,
     team_only=True,
     on_recordings=False,
 )

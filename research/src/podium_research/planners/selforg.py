@@ -16,7 +16,7 @@ from itertools import groupby
 
 from podium.errors import ConfigError
 from podium.planner import Planner, PlanRequest
-from podium.planners.baseline import BaselineContext, BaselineSpec, read_workers, workers_and_vote
+from podium.planners.baseline import BaselineContext, BaselineSpec
 from podium.planners.rounds import (
     RoundPlan,
     Rounds,
@@ -112,7 +112,7 @@ def _levels(answers: Sequence[MemberAnswer]) -> list[list[MemberAnswer]]:
 
 
 def _open(argument: str, context: BaselineContext) -> SelfOrg:
-    members = read_workers(argument, context)
+    members = context.workers(argument)
     if len(members) < 2:
         raise ConfigError(
             f"The baseline {context.name!r} needs two workers or more, such as selforg-agreement:A+B."
@@ -123,7 +123,7 @@ def _open(argument: str, context: BaselineContext) -> SelfOrg:
 BASELINE = BaselineSpec(
     "selforg-agreement:A+B",
     _open,
-    needs=workers_and_vote,
+    votes=True,
     team_only=True,
     on_recordings=False,
 )

@@ -13,7 +13,7 @@ import numpy as np
 
 from podium.planner import Planner, PlanRequest
 from podium.planners.answers import Floats
-from podium.planners.baseline import BaselineContext, BaselineSpec, read_workers, workers_and_vote
+from podium.planners.baseline import BaselineContext, BaselineSpec
 from podium.planners.voting import Committee
 from podium.trace import Plan
 from podium.workflow import Acceptance, render
@@ -66,12 +66,12 @@ class Smoothie(Planner):
 
 
 def _open(argument: str, context: BaselineContext) -> Smoothie:
-    return Smoothie(read_workers(argument, context))
+    return Smoothie(context.workers(argument))
 
 
 BASELINE = BaselineSpec(
     "smoothie:A+B+C",
     _open,
-    needs=workers_and_vote,
+    votes=True,
     team_only=True,
 )

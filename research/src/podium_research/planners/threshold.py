@@ -17,7 +17,7 @@ import numpy as np
 from podium.errors import ConfigError
 from podium.planner import BatchPlanner, PlanRequest
 from podium.planners.answers import Floats
-from podium.planners.baseline import BaselineContext, BaselineSpec, read_worker
+from podium.planners.baseline import BaselineContext, BaselineSpec
 from podium.planners.voting import Single
 from podium.trace import Plan
 from podium.types import SEED_PREFIX_CHARS
@@ -128,7 +128,7 @@ def _split(argument: str) -> tuple[str, str]:
 def _open(argument: str, context: BaselineContext) -> Threshold:
     read = _read(argument)
     name = read.name
-    pair = read_worker(read.weak, context), read_worker(read.strong, context)
+    pair = context.worker(read.weak), context.worker(read.strong)
     assert context.scored is not None
     scored = context.scored.of_workers(pair, name)
     if len(scored.workers) < len(set(pair)):
@@ -145,7 +145,7 @@ def _open(argument: str, context: BaselineContext) -> Threshold:
 BASELINE = BaselineSpec(
     "threshold:WEAK>STRONG:METHOD:SHARE",
     _open,
-    needs=lambda argument: tuple(_split(argument)[0].split(">")),
+    named_workers=lambda argument: tuple(_split(argument)[0].split(">")),
     learns=True,
     check=_read,
 )
