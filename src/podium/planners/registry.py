@@ -45,50 +45,44 @@ imported when one of its baselines is named, so that a question to one worker lo
 
 
 @cache
-def own_baseline(name: str) -> BaselineSpec | None:
-    """Podium's own baseline of this name, or None if there is none."""
-    if name not in _ATTRIBUTES:
-        return None
+def _own_baseline(name: str) -> BaselineSpec:
     module, _, attribute = _ATTRIBUTES[name].partition(":")
     baseline: BaselineSpec = getattr(import_module(f"podium.planners.{module}"), attribute)
     return baseline
 
 
-def own_baselines() -> Mapping[str, BaselineSpec]:
+def own_baselines() -> dict[str, BaselineSpec]:
     """Podium's own baselines, by name."""
-    return {name: baseline for name in _ATTRIBUTES if (baseline := own_baseline(name)) is not None}
+    return {name: _own_baseline(name) for name in _ATTRIBUTES}
 
 
-def find_baseline(
-    name: str, known: Mapping[str, BaselineSpec] | None = None
-) -> tuple[BaselineSpec, str] | None:
-    """The baseline that `name` refers to, and its argument, or None if there is none of this name. It is searched among
-    `known`, by default Podium's own and the installed packages'.
+def find_baseline(name: str) -> tuple[BaselineSpec, str] | None:
+    """The baseline that `name` refers to, of Podium or of an installed package, and its argument. None if there is none
+    of this name.
 
     Raises:
         ConfigError: an installed package has a planner of this name that cannot be used.
     """
     kind, colon, argument = name.partition(":")
-    baseline = (own_baseline(kind) or _installed(kind)) if known is None else known.get(kind)
+    baseline = _own_baseline(kind) if kind in _ATTRIBUTES else _installed(kind)
     if baseline is None or (colon and ":" not in baseline.syntax):
         return None
     return baseline, argument
 
 
-def known_baselines() -> Mapping[str, BaselineSpec]:
+def known_baselines() -> dict[str, BaselineSpec]:
     """Podium's baselines and those of installed packages, by name.
 
     Raises:
         ConfigError: an entry point cannot be loaded, is no `BaselineSpec` of its name, or takes a name that is in use.
     """
-    installed = {name: _installed(name) for name in _INSTALLED.names}
-    for name in installed:
-        if name in _ATTRIBUTES or name == "conductor":
+    known = own_baselines()
+    for name in _INSTALLED.names:
+        if name in known or name == "conductor":
             raise _INSTALLED.refusal(name, "has a name that is taken")
-    return {
-        **own_baselines(),
-        **{name: baseline for name, baseline in installed.items() if baseline is not None},
-    }
+        if (baseline := _installed(name)) is not None:
+            known[name] = baseline
+    return known
 
 
 def _installed(name: str) -> BaselineSpec | None:

@@ -70,7 +70,7 @@ class PlannerCatalogue:
 
     def required_workers(self, name: str | None) -> tuple[str, ...]:
         """The workers without which a planner cannot plan. Default: the configured planner."""
-        match = find_baseline(self.configured if name is None else name, self._baselines)
+        match = find_baseline(self.configured if name is None else name)
         if match is None:
             return ()
         baseline, argument = match
@@ -142,7 +142,7 @@ class PlannerCatalogue:
 
     def _settings_for(self, name: str, param: str | None) -> TeamSettings:
         """The settings of a planner that a request may name. Forms with a file path are refused."""
-        match = find_baseline(name, self._baselines)
+        match = find_baseline(name)
         if match is None or not self._is_offered(*match):
             raise not_found(
                 f"There is no planner {name[:100]!r}; there are {', '.join(self.forms)} "
