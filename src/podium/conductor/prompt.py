@@ -64,10 +64,6 @@ class PromptSettings(Settings):
     ("all_or_none"). A completion that breaks this rule is no plan."""
     examples: int = Field(default=4, ge=0, le=len(EXAMPLES))
     """The most examples in the full style. The brief style has none."""
-    question_chars: int | None = Field(default=None, ge=20)
-    """The brief style leaves out the middle of a longer question. Default: no question is shortened."""
-    answer_chars: int | None = Field(default=None, ge=20)
-    """The brief style leaves out the middle of a longer earlier answer. Default: no answer is shortened."""
     levels: int = Field(default=0, ge=0)
     """How many levels of cost sensitivity a policy of the brief style was trained with. Level 0 saves nothing."""
     cost_sensitivity: int = Field(default=0, ge=0)
@@ -181,15 +177,15 @@ def thinking_prompt(messages: tuple[Message, ...], thought: str | None = None) -
 
 
 def _brief_text(request: PlanRequest, settings: PromptSettings) -> str:
-    lines = [f"Question: {shorten_middle(request.question.text, settings.question_chars)}"]
+    lines = [f"Question: {request.question.text}"]
     if settings.pool == "anonymous":
         lines += ["Models:", *(str(number) for number in range(len(request.pool)))]
     else:
         kind = next((p.rating.cluster for p in request.pool if p.rating is not None), "")
         lines += [*([f"Kind: #{kind}"] if kind else []), "Models:", *_worker_lines(request.pool)]
     for earlier_round in request.earlier_rounds:
-        answer = shorten_middle(earlier_round.response, settings.answer_chars)
-        lines += ["Earlier plan:", render(earlier_round.workflow), f"Earlier answer: {answer}"]
+        answer = f"Earlier answer: {earlier_round.response}"
+        lines += ["Earlier plan:", render(earlier_round.workflow), answer]
     lines.append(f"Steps: {request.max_steps}")
     if settings.rounds:
         lines.append(f"Rounds: {request.rounds}")
@@ -249,14 +245,6 @@ def rating_text(rating: Rating, usual_usd: float) -> str:
     price = rating.cost_usd / usual_usd if usual_usd else 1.0
     nearest = min(_PRICES, key=lambda shown: abs(math.log(float(shown) / max(price, 1e-9))))
     return f"{percent}% {nearest}x"
-
-
-def shorten_middle(text: str, chars: int | None) -> str:
-    """The text, if it has at most `chars` characters. Of a longer text, the beginning (two thirds) and the end."""
-    if chars is None or len(text) <= chars:
-        return text
-    end = chars // 3
-    return f"{text[: chars - end]} ... {text[-end:]}"
 
 
 def _request(request: PlanRequest, settings: PromptSettings) -> list[str]:
