@@ -10,7 +10,7 @@ from podium.calls import AttemptLog, Ledger
 from podium.trace import Plan, Trace, VoteCount
 from podium.types import Budget, Profile, Question
 from podium.workers.view import EarlierStep
-from podium.workflow import AccessRule, Step, Workflow, parse
+from podium.workflow import Acceptance, AccessRule, PlanError, PlanForm, Step, Workflow, parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,21 @@ class PlanRequest:
     """The planner may call it with the first steps of the plan while the rest is being written, and again when there
     are more. They are run at once, so none may still change or be the last. If it is None, the caller waits for the
     whole plan."""
+
+    def parse(
+        self, text: str, *, form: PlanForm = "lists", access: AccessRule = "lists", cut: bool = False
+    ) -> Workflow | Acceptance | PlanError:
+        """The decision in a completion, by the rules of this request. The other arguments are those of `parse`."""
+        return parse(
+            text,
+            workers=len(self.pool),
+            names=[profile.name for profile in self.pool],
+            form=form,
+            max_steps=self.max_steps,
+            later_round=bool(self.earlier_rounds),
+            access=access,
+            cut=cut,
+        )
 
     @property
     def ledger(self) -> Ledger:
@@ -160,16 +175,8 @@ class PrewrittenPlans(Planner):
         if isinstance(written, Plan):
             request.ledger.count_only(written.spent)
             return written
-        decision = parse(
-            written,
-            workers=len(request.pool),
-            names=[profile.name for profile in request.pool],
-            max_steps=request.max_steps,
-            later_round=bool(request.earlier_rounds),
-            access=self.access,
-            cut=self.cut and number == len(self.plans) - 1,
-        )
-        return Plan(text=written, decision=decision)
+        cut = self.cut and number == len(self.plans) - 1
+        return Plan(written, request.parse(written, access=self.access, cut=cut))
 
 
 class Learner(Planner):

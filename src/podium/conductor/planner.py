@@ -25,7 +25,7 @@ from podium.errors import UsageError, WorkerError
 from podium.planner import Planner, PlanRequest
 from podium.trace import Plan
 from podium.types import SEED_PREFIX_CHARS
-from podium.workflow import Acceptance, PlanError, Step, StepReader, Workflow, parse, plan_schema
+from podium.workflow import PlanError, Step, StepReader, Workflow, plan_schema
 
 _THOUGHT_TOKENS = 150
 """The most tokens of a free thought before the plan."""
@@ -119,23 +119,11 @@ class Conductor(Planner):
         """The plan in a completion."""
         return Plan(
             completion.text,
-            self._parse(completion.text, request, cut=completion.truncated),
+            request.parse(
+                completion.text, form=self.prompt.form, access=self.prompt.access, cut=completion.truncated
+            ),
             reasoning=completion.reasoning,
             dropped=completion.dropped,
-        )
-
-    def _parse(
-        self, text: str, request: PlanRequest, *, cut: bool = False
-    ) -> Workflow | Acceptance | PlanError:
-        return parse(
-            text,
-            workers=len(request.pool),
-            max_steps=request.max_steps,
-            later_round=bool(request.earlier_rounds),
-            access=self.prompt.access,
-            names=[profile.name for profile in request.pool],
-            form=self.prompt.form,
-            cut=cut,
         )
 
     def _for_plan(self, request: PlanRequest, number: int) -> Sampling:
@@ -168,9 +156,10 @@ class Conductor(Planner):
 
         def listen(piece: str) -> None:
             written = reader.feed(piece)
-            decision = None if written is None else self._parse(written, request)
-            if isinstance(decision, Workflow):
-                on_steps(decision.steps)
+            if written is not None:
+                decision = request.parse(written, form="structured", access=self.prompt.access)
+                if isinstance(decision, Workflow):
+                    on_steps(decision.steps)
 
         return listen
 
