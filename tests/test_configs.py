@@ -13,30 +13,20 @@ from podium.cli.run_settings import read_run_settings
 from podium.config import load
 from podium.tasks import open_tasks
 from podium.tasks.task_file import read_task_file
-from podium.team.settings import TeamSettings, TeamWorkerSpec
+from podium.team.settings import TeamSettings
 from podium.team.team_file import open_pool
 from podium.train.settings import TrainSettings
 from podium.train.trl.arguments import trl_arguments
 from podium.train.trl.engine import GRPO_SETTINGS, lora_config
 from podium.types import Price
-from podium.workers.build import BUILT_IN, INSTALLED_KINDS
 from podium.workers.pool import pool_file
-from podium.workers.spec import LocalSpec, OpenAISpec, with_workers
+from podium.workers.spec import OpenAISpec
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 SMOKE = CONFIGS / "train" / "smoke.toml"
 """Its model is made by runs/smoke-train.sh."""
 RECIPES = sorted({*(CONFIGS / "train").glob("*.toml")} - {SMOKE})
 LAUNCHES = sorted((CONFIGS / "accelerate").glob("*.yaml"))
-POOL_FORM = with_workers(
-    TeamSettings,
-    [
-        *(kind.spec for kind in BUILT_IN.values()),
-        TeamWorkerSpec,
-        LocalSpec,
-        *(kind.spec for _, kind in INSTALLED_KINDS.items()),
-    ],
-)
 POOLS = sorted((Path(podium.__file__).parent / "assets" / "pools").glob("*.toml"))
 
 
@@ -119,7 +109,7 @@ def test_accelerate_reads_every_launch_file(path: Path) -> None:
 
 @pytest.mark.parametrize("path", POOLS, ids=lambda path: path.stem)
 def test_every_pool_loads_by_file_and_by_name(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    spec = load(path, POOL_FORM)
+    spec = load(path, TeamSettings)
     for worker in spec.worker:
         if isinstance(worker, OpenAISpec) and worker.api_key_env is not None:
             monkeypatch.setenv(worker.api_key_env, "made-up")
@@ -131,7 +121,7 @@ def test_every_pool_loads_by_file_and_by_name(path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("path", POOLS, ids=lambda path: path.stem)
 def test_every_pool_states_the_keys_and_prices_of_its_endpoints(path: Path) -> None:
-    for worker in load(path, POOL_FORM).worker:
+    for worker in load(path, TeamSettings).worker:
         if isinstance(worker, OpenAISpec):
             local = worker.base_url.startswith("http://localhost:")
             assert local == (worker.price == Price()) == (worker.api_key_env is None)
@@ -151,7 +141,7 @@ def test_every_pool_states_the_keys_and_prices_of_its_endpoints(path: Path) -> N
     ],
 )
 def test_the_paper_s_pools_have_its_seven_slots_of_six_models(name: str, max_tokens: tuple[int, ...]) -> None:
-    workers = [w for w in load(_pool(name), POOL_FORM).worker if isinstance(w, OpenAISpec)]
+    workers = [w for w in load(_pool(name), TeamSettings).worker if isinstance(w, OpenAISpec)]
     assert [worker.name for worker in workers] == [
         "gemini-2.5-pro",
         "claude-sonnet-4",

@@ -26,7 +26,7 @@ from podium.team.settings import (
 from podium.types import Limits, Price
 from podium.workers.build import BUILT_IN, INSTALLED_KINDS, UnavailableWorker
 from podium.workers.pool import Pool
-from podium.workers.spec import LocalSpec, WorkerSpec, with_workers
+from podium.workers.spec import LocalSpec, WorkerSpec
 
 ROOT = Path(__file__).parent.parent
 WORKERS = ROOT / "docs" / "workers.md"
@@ -48,7 +48,7 @@ SPECS: list[type[WorkerSpec]] = [
 
 @pytest.mark.parametrize("block", SHOWN)
 def test_every_pool_file_that_is_shown_can_be_used(block: str) -> None:
-    spec = build(tomllib.loads(block), with_workers(TeamSettings, SPECS))
+    spec = build(tomllib.loads(block), TeamSettings)
     assert Pool([UnavailableWorker(worker, ConfigError("Only shown.")) for worker in spec.worker])
 
 

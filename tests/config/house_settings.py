@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from podium.config import Settings
+from podium.config.open_union import OpenUnion
 
 
 class Shape(Settings):
@@ -12,27 +13,31 @@ class Shape(Settings):
     tags: tuple[str, ...] = ()
 
 
-class Lamp(Settings):
-    kind: Literal["lamp"]
+class Thing(Settings):
     name: str
+
+
+class Lamp(Thing):
+    kind: Literal["lamp"]
     watts: int = 5
     shape: Shape = Shape()
 
 
-class Door(Settings):
+class Door(Thing):
     kind: Literal["door"]
-    name: str
     api_key: str = ""
     open: bool = False
 
 
-class Bell(Settings):
+class Bell(Thing):
     """Its kind is called as one of its keys."""
 
     kind: Literal["bell"]
-    name: str
     bell: tuple[str, ...] = ()
     volume: int = 1
+
+
+THINGS = {"lamp": Lamp, "door": Door, "bell": Bell}
 
 
 class House(Settings):
@@ -40,7 +45,7 @@ class House(Settings):
     floors: int = Field(default=1, ge=1, le=9)
     colour: Literal["red", "green"] = "red"
     shape: Shape = Shape()
-    thing: tuple[Annotated[Lamp | Door | Bell, Field(discriminator="kind")], ...] = ()
+    thing: tuple[Annotated[Thing, OpenUnion("kind", THINGS.get, THINGS.keys)], ...] = ()
     chances: dict[str, float] = Field(default_factory=dict)
 
     @model_validator(mode="after")

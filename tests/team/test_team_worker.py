@@ -448,7 +448,7 @@ def test_two_team_workers_may_share_a_pool_with_different_planners(place: Path) 
 
 
 def test_loading_a_pool_with_a_team_worker_without_a_team_is_refused(place: Path) -> None:
-    with pytest.raises(ConfigError, match=r"Worker 'team' is a team, and is not opened here"):
+    with pytest.raises(ConfigError, match=r'worker\.team\.kind is "podium"; known: openai,'):
         load_pool(place / "outer.toml")
 
 

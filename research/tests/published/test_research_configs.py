@@ -12,20 +12,18 @@ from podium.evals.suite.suite_settings import SuiteSettings
 from podium.planners import find_baseline
 from podium.recordings.importers import TableMapping
 from podium.team.settings import TeamSettings
-from podium.workers.build import BUILT_IN
 from podium.workers.pool import pool_file
 from podium.workers.ratings import Ratings
-from podium.workers.spec import ReplaySpec, with_workers
+from podium.workers.spec import ReplaySpec
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 POOLS = sorted({*(CONFIGS / "pools").glob("*.toml")} - {CONFIGS / "pools" / "small-open-ways.toml"})
 """Those of recorded workers."""
-FORM = with_workers(TeamSettings, [kind.spec for kind in BUILT_IN.values()])
 
 
 @pytest.mark.parametrize("path", POOLS, ids=lambda path: path.stem)
 def test_every_recorded_pool_uses_a_recording_that_a_mapping_creates(path: Path) -> None:
-    spec = load(path, FORM)
+    spec = load(path, TeamSettings)
     mappings = [load(mapping, TableMapping).name for mapping in (CONFIGS / "recordings").glob("*.toml")]
     replayed = [worker for worker in spec.worker if isinstance(worker, ReplaySpec)]
     assert {worker.recording.stem for worker in replayed} <= {*mappings, "routeprofile"}  # made of a checkout
@@ -36,7 +34,7 @@ def test_every_recorded_pool_uses_a_recording_that_a_mapping_creates(path: Path)
 
 @pytest.mark.parametrize("path", sorted((CONFIGS / "ratings").glob("*.json")), ids=lambda path: path.stem)
 def test_every_file_of_ratings_rates_the_workers_of_its_pool(path: Path) -> None:
-    named = {worker.name for worker in load(CONFIGS / "pools" / f"{path.stem}.toml", FORM).worker}
+    named = {worker.name for worker in load(CONFIGS / "pools" / f"{path.stem}.toml", TeamSettings).worker}
     assert set(Ratings.open(path).workers) <= {*named, "calculator"}
 
 

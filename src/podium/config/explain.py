@@ -13,7 +13,6 @@ from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from podium.config.open_union import OpenUnion
@@ -71,15 +70,11 @@ _WANTED = {
 def explain(problem: ErrorDetails, model: type[BaseModel], tables: Any) -> tuple[Where, str]:
     """The path of a problem in `tables`, and a sentence about it."""
     kind, context = problem["type"], problem.get("ctx", {})
-    parts, around = _untagged(model, problem["loc"])
-    where, key, value = _locate(tables, parts, absent=kind == "missing")
+    where, key, value = _locate(tables, problem["loc"], absent=kind == "missing")
     dotted = ".".join(key)
     if kind == "extra_forbidden":
-        tables_there = (
-            single for single in around if isinstance(single, type) and issubclass(single, BaseModel)
-        )
-        known = [name for table in tables_there for name in table.model_fields]
-        return where, f"unknown key {dotted!r}; {suggestion(str(parts[-1]), known)}"
+        known = [name for table in _classes_at(model, tables, where[:-1]) for name in table.model_fields]
+        return where, f"unknown key {dotted!r}; {suggestion(str(where[-1]), known)}"
     if kind == "missing":
         return where, f"the key {dotted!r} is missing; add it."
     if kind == "value_error":
@@ -124,61 +119,21 @@ def _locate(tables: Any, parts: Where, *, absent: bool) -> tuple[Where, list[str
     return where, key, value
 
 
-def _untagged(model: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[Where, list[Any]]:
-    """A pydantic location without the tags of unions, which may look like keys, and the types of the table that its
-    last part is in."""
-    parts: Where = ()
-    around: list[Any] = []
-    annotations: list[Any] = [model]
-    for part in loc:
-        members = [member for annotation in annotations for member in _tagged(annotation, part)]
-        if members:
-            annotations = members
-            continue
-        parts += (part,)
-        around = [single for annotation in annotations for single in _members(annotation)]
-        annotations = [inner for single in around for inner in _inside(single, part)]
-    return parts, around
-
-
-def _tagged(annotation: Any, tag: int | str) -> Iterator[Any]:
-    """The members of discriminated unions that an annotation allows and `tag` selects."""
-    origin, (inner, *others) = get_origin(annotation), get_args(annotation) or (None,)
-    if origin is Annotated:
-        keys = [meta.discriminator for meta in others if isinstance(meta, FieldInfo)]
-        for key in (key for key in keys if isinstance(key, str)):
-            yield from (
-                member for member in _members(inner) if tag in get_args(member.model_fields[key].annotation)
-            )
-            return
-        unions = [meta for meta in others if isinstance(meta, OpenUnion)]
-        yield from (member for union in unions if (member := union.find(str(tag))) is not None)
-        yield from _tagged(inner, tag)
-    elif origin in (Union, UnionType):
-        for member in (inner, *others):
-            yield from _tagged(member, tag)
-
-
-def _members(annotation: Any) -> Iterator[Any]:
-    """The types that an annotation allows: the members of unions, without `Annotated`."""
-    origin = get_origin(annotation)
-    if origin is Annotated:
-        yield from _members(get_args(annotation)[0])
-    elif origin in (Union, UnionType):
-        for member in get_args(annotation):
-            yield from _members(member)
-    else:
-        yield annotation
-
-
-def _inside(annotation: Any, part: int | str) -> Iterator[Any]:
-    """The types of the value at `part` in a value of this type."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        if part in annotation.model_fields:
-            field = annotation.model_fields[str(part)]
-            # pydantic moves what an annotation says into the field.
-            yield Annotated[field.annotation, field, *field.metadata]
-    elif isinstance(part, int):
-        yield from get_args(annotation)[:1]
-    elif get_origin(annotation) is dict:
-        yield get_args(annotation)[1]
+def _classes_at(annotation: Any, value: Any, where: Where) -> Iterator[type[BaseModel]]:
+    """The classes that a type allows for the table at `where` in a value."""
+    inner, *notes = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
+    for union in (note for note in notes if isinstance(note, OpenUnion)):
+        inner = union.class_of(value)
+    if get_origin(inner) in (Union, UnionType):
+        for member in get_args(inner):
+            yield from _classes_at(member, value, where)
+    elif isinstance(inner, type) and issubclass(inner, BaseModel):
+        if not where:
+            yield inner
+        elif (field := inner.model_fields.get(str(where[0]))) is not None:
+            # Pydantic moves what an annotation says into the field.
+            outer: Any = Annotated[field.annotation, *field.metadata, None]
+            yield from _classes_at(outer, value[where[0]], where[1:])
+    elif where:  # The last argument of a list, a tuple or a dictionary is the type of its items.
+        items = [item for item in get_args(inner) if item is not Ellipsis]
+        yield from _classes_at(items[-1] if items else None, value[where[0]], where[1:])

@@ -62,12 +62,7 @@ class ExtensibleTable(Generic[Spec]):
     @property
     def union(self) -> OpenUnion:
         """The annotation of a setting that is any of these classes."""
-        return OpenUnion(
-            self._tag,
-            tuple(self._table.values()),
-            self.find,
-            lambda: (*self._table, *self.installed_names),
-        )
+        return OpenUnion(self._tag, self.find, lambda: (*self._table, *self.installed_names))
 
 
 def _name(spec: type[Settings], tag: str) -> str:

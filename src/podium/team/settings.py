@@ -21,7 +21,9 @@ from podium.errors import ConfigError
 from podium.shipped import shipped_pool
 from podium.sqlite_files import default_store, default_store_path
 from podium.types import Budget, Limits, MessageLayout, Price
-from podium.workers.spec import PoolSpec, WorkerSpec
+from podium.workers.build import spec_union
+from podium.workers.pool import PoolSpec
+from podium.workers.spec import LocalSpec, WorkerSpec
 
 
 class PlannerChoice(Settings):
@@ -196,6 +198,9 @@ class TeamWorkerSpec(WorkerSpec, SharedTeamSettings):
         return price
 
 
+_SPECS = spec_union({"podium": TeamWorkerSpec, "local": LocalSpec})
+
+
 @dataclass(frozen=True)
 class SettingsOrigin:
     """Where the settings of a team were read."""
@@ -212,6 +217,7 @@ class SettingsOrigin:
 class TeamSettings(PoolSpec, SharedTeamSettings):
     """All of team.toml. Its paths are relative to its folder."""
 
+    worker: tuple[Annotated[WorkerSpec, _SPECS], ...] = ()
     store: str | Literal[False] | None = None
     """The store of traces: an SQLite file, or for a server postgresql://USER@HOST/DATABASE. false: traces are not kept.
     Default: $PODIUM_STORE, else ~/.local/share/podium/traces.sqlite."""

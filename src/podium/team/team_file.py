@@ -24,8 +24,8 @@ from podium.team.settings import SettingsOrigin, TeamSettings, TeamWorkerSpec
 from podium.team.team_worker import TeamWorker
 from podium.workers.base import Worker
 from podium.workers.build import BuildContext, WorkerKind
-from podium.workers.pool import Pool, build_pool, known_kinds, pool_file
-from podium.workers.spec import LocalSpec, with_workers
+from podium.workers.pool import Pool, build_pool, pool_file
+from podium.workers.spec import LocalSpec
 
 _MAX_DEPTH = 3
 """How deep teams may be nested."""
@@ -111,7 +111,7 @@ def read_team(
         folder = path.parent
         tables = _merge_worker_file(tables, _resolve_paths(base.tables, folder), replaced)
     source = SettingsSource.of(tables, overrides, file.name, file.text, base)
-    return source.into(_settings_class(source), SettingsOrigin(source, folder, files))
+    return source.into(TeamSettings, SettingsOrigin(source, folder, files))
 
 
 def _merge_worker_file(
@@ -162,18 +162,13 @@ def _resolve_paths(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 def check_tables(source: SettingsSource) -> None:
     """Check a file alone, without the file that its key `pool` names."""
-    source.into(_settings_class(source))
+    source.into(TeamSettings)
 
 
 def named_store(tables: Mapping[str, Any], folder: Path) -> str | None:
     """The store that a file names. None if the file names none."""
     store = _resolve_paths(tables, folder).get("store")
     return store if isinstance(store, str) else None
-
-
-def _settings_class(source: SettingsSource) -> type[TeamSettings]:
-    """The settings class for a file, which accepts the kinds of workers that the file names."""
-    return with_workers(TeamSettings, (kind.spec for kind in known_kinds(source, _nested_kinds()).values()))
 
 
 def open_pool(team: str | TeamSettings, *, rated: bool = True, ready: bool = True) -> Pool:
@@ -202,12 +197,10 @@ def _open_pool(
         )
     source = settings.origin.source or SettingsSource.of({}, (), "the settings")
     folder = settings.origin.folder
-    return build_pool(settings, source, folder, known_kinds(source, kinds), rated=rated, ready=ready)
+    return build_pool(settings, source, folder, kinds, rated=rated, ready=ready)
 
 
-def _nested_kinds(
-    chain: tuple[Path, ...] = (), files: Mapping[Path, bytes] | None = None
-) -> dict[str, WorkerKind]:
+def _nested_kinds(chain: tuple[Path, ...], files: Mapping[Path, bytes] | None) -> dict[str, WorkerKind]:
     """The worker kinds "podium" and "local". The chain has the files of this pool and of the pools that contain it, the
     outermost first."""
     return {

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
+from podium.config.open_union import OpenUnion
 from podium.errors import ConfigError, WorkerError
 from podium.plugins import PluginGroup
 from podium.workers.base import Request, Worker
@@ -68,7 +69,7 @@ class WorkerKind:
     """One kind of worker. Its name is that of the entry point, or the key in `BUILT_IN`."""
 
     spec: type[WorkerSpec]
-    """The class of the worker's table in a pool file. It has a field `kind`, a `Literal` of the kind's name."""
+    """The class of the worker's table in a team file."""
     build: Callable[[Any, BuildContext], Worker]
     """Builds the worker from such a spec. Raises `ConfigError`, whose `where` is the key at fault."""
 
@@ -78,17 +79,15 @@ INSTALLED_KINDS = PluginGroup[WorkerKind]("podium.workers", "kind of worker", Wo
 
 
 def build_worker(
-    spec: WorkerSpec, context: BuildContext | None = None, kinds: Mapping[str, WorkerKind] | None = None
+    spec: WorkerSpec, context: BuildContext | None = None, further: Mapping[str, WorkerKind] | None = None
 ) -> Worker:
-    """The worker that `spec` describes.
-
-    Args:
-        kinds: the kinds to choose from, by name. Default: `BUILT_IN`.
+    """The worker that `spec` describes, whose kind is built in, installed, or one of `further`.
 
     Raises:
         ConfigError: something that the worker needs is missing or cannot be used, such as its key, program or file.
     """
-    kind = next(kind for kind in (kinds or BUILT_IN).values() if kind.spec is type(spec))
+    kind = (further or {}).get(spec.kind) or _find_kind(spec.kind)
+    assert kind is not None
     try:
         return kind.build(spec, context or BuildContext())
     except ConfigError as error:
@@ -100,7 +99,7 @@ class UnavailableWorker(Worker):
 
     def __init__(self, spec: WorkerSpec, reason: ConfigError) -> None:
         self.profile, self.limits, self.fallback = spec.to_profile(), spec.limits, spec.fallback
-        self.identity = {"kind": getattr(spec, "kind", None)}
+        self.identity = {"kind": spec.kind}
         self.traits = spec.traits
         self.reason = str(reason).removeprefix(f"Worker {spec.name!r}: ")
 
@@ -259,3 +258,21 @@ BUILT_IN: Mapping[str, WorkerKind] = MappingProxyType(
     }
 )
 """The kinds that come with Podium. `podium.team.team_file` adds teams ("podium") and local models ("local")."""
+
+
+def _find_kind(name: str) -> WorkerKind | None:
+    return BUILT_IN.get(name) or INSTALLED_KINDS.find(name)
+
+
+def spec_union(further: Mapping[str, type[WorkerSpec]] = MappingProxyType({})) -> OpenUnion:
+    """The annotation of a worker's table, whose kind is built in, installed, or one of `further`."""
+
+    def find(name: str) -> type[WorkerSpec] | None:
+        kind = None if name in further else _find_kind(name)
+        return further.get(name) if kind is None else kind.spec
+
+    return OpenUnion("kind", find, lambda: (*BUILT_IN, *further))
+
+
+AnySpec = Annotated[WorkerSpec, spec_union()]
+"""A worker's table, of any kind that is built in or installed."""

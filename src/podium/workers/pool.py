@@ -9,7 +9,9 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
+
+from pydantic import model_validator
 
 from podium.config import Settings, SettingsSource, suggestion
 from podium.config.toml_lines import Where
@@ -17,19 +19,33 @@ from podium.errors import ConfigError
 from podium.shipped import shipped_pool
 from podium.types import Profile
 from podium.workers.base import Worker
-from podium.workers.build import (
-    BUILT_IN,
-    INSTALLED_KINDS,
-    BuildContext,
-    UnavailableWorker,
-    WorkerKind,
-    build_worker,
-)
+from podium.workers.build import AnySpec, BuildContext, UnavailableWorker, WorkerKind, build_worker
 from podium.workers.ratings import Ratings
 from podium.workers.redaction import Secrets
-from podium.workers.spec import PoolSpec, WorkerSpec, with_workers
+from podium.workers.spec import WorkerSpec
 
 S = TypeVar("S", bound=Settings)
+
+
+class PoolSpec(Settings):
+    """The workers of a team file."""
+
+    ratings: Path | None = None
+    """The ratings file (`podium rate`), relative to the folder of the file."""
+    worker: tuple[AnySpec, ...] = ()
+
+    @model_validator(mode="after")
+    def _hold_as_many(self) -> Self:
+        """Check that all workers of a machine have the same `loaded_at_once`."""
+        holds: dict[str, int] = {}
+        for spec in self.worker:
+            machine, models = spec.limits.host, spec.limits.loaded_at_once
+            if machine is not None and holds.setdefault(machine, models) != models:
+                raise ValueError(
+                    f"{spec.name} says that {machine} holds {models} models at once, and another worker "
+                    f"{holds[machine]}; write the same loaded_at_once for both."
+                )
+        return self
 
 
 class Pool:
@@ -208,16 +224,14 @@ def load_pool(
         ConfigError: the file cannot be used. The message is one sentence that names the file and the line.
     """
     source = SettingsSource.read(path, overrides)
-    kinds = known_kinds(source, {})
-    spec = source.into(with_workers(PoolSpec, (kind.spec for kind in kinds.values())))
-    return build_pool(spec, source, path.parent, kinds, rated=rated, ready=ready)
+    return build_pool(source.into(PoolSpec), source, path.parent, rated=rated, ready=ready)
 
 
 def build_pool(
     spec: PoolSpec,
     source: SettingsSource,
     folder: Path,
-    kinds: Mapping[str, WorkerKind],
+    kinds: Mapping[str, WorkerKind] | None = None,
     *,
     rated: bool = True,
     ready: bool = True,
@@ -226,6 +240,7 @@ def build_pool(
 
     Args:
         folder: paths of workers and ratings are relative to it, those of overrides to the working folder.
+        kinds: further kinds of workers, by name.
         rated: whether the ratings that the file names are read.
         ready: whether every worker must be ready to be called. If not, an `UnavailableWorker` stands for one that is
             not, for example because its key is not in the environment.
@@ -267,27 +282,6 @@ def _with_override_paths(spec: S, source: SettingsSource, where: Where) -> S:
             elif key in texts:
                 paths[key] = str(Path(value).absolute())
     return spec.model_copy(update=paths) if paths else spec
-
-
-def known_kinds(source: SettingsSource, given: Mapping[str, WorkerKind]) -> Mapping[str, WorkerKind]:
-    """The built-in kinds, and the other kinds that the file names, from `given` or from installed packages."""
-    kinds: dict[str, WorkerKind] = {}
-    tables = source.tables.get("worker")
-    for i, table in enumerate(tables if isinstance(tables, list) else ()):
-        name = table.get("kind") if isinstance(table, dict) else None
-        if not isinstance(name, str) or name in BUILT_IN or name in kinds:
-            continue
-        try:
-            kind = given.get(name) or INSTALLED_KINDS.find(name)
-            if kind is None and name == "podium":
-                raise ConfigError(
-                    f"Worker {table.get('name')!r} is a team, and is not opened here; open it with podium.Team."
-                )
-        except ConfigError as error:
-            raise source.with_location(ConfigError(str(error), ("worker", i, "kind"))) from None
-        # For an unknown kind, the error message lists all kinds.
-        kinds |= given if kind is None else {name: kind}
-    return {**BUILT_IN, **kinds} if kinds else BUILT_IN
 
 
 def pool_file(name: str, folder: Path = Path()) -> Path:

@@ -6,11 +6,10 @@ A class only describes a worker. `build` makes a worker from a spec, and says ho
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, Union
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, create_model, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from podium.config import Settings
 from podium.errors import WorkerErrorKind
@@ -26,7 +25,7 @@ def _check_one_line(name: str) -> str:
 
 
 class WorkerSpec(Settings):
-    """The keys of every kind. A kind adds `kind`, a `Literal` of its name, and its own keys."""
+    """The keys of every kind. A kind narrows `kind` to a `Literal` of its name, and adds its own keys."""
 
     traits: ClassVar[WorkerTraits] = WorkerTraits()
     """The traits of workers of this kind."""
@@ -34,6 +33,7 @@ class WorkerSpec(Settings):
     """Whether workers of this kind need responses of earlier steps (`Profile.requires_earlier_responses`)."""
     description: ClassVar[str] = ""
     """What planners read if `profile` is empty."""
+    kind: str
     name: Annotated[str, AfterValidator(_check_one_line)] = Field(min_length=1)
     profile: str = ""
     """Free text that planners read, such as `Strong at code and maths; dear`."""
@@ -339,50 +339,3 @@ class CodeSpec(WorkerSpec):
     allow_weak_sandbox: bool = False
     """Whether programs run without isolation where bubblewrap does not work. Use it only for programs that you
     trust."""
-
-
-AnySpec = Annotated[
-    OpenAISpec
-    | GgufSpec
-    | LiteLLMSpec
-    | CommandSpec
-    | FunctionSpec
-    | ScriptedSpec
-    | ReplaySpec
-    | VoteSpec
-    | CalculatorSpec
-    | CodeSpec,
-    Field(discriminator="kind"),
-]
-
-
-class PoolSpec(Settings):
-    """The workers of a team file, for built-in kinds. `with_workers` makes the class for other kinds."""
-
-    ratings: Path | None = None
-    """The ratings file (`podium rate`), relative to the folder of the file."""
-    worker: tuple[AnySpec, ...] = ()
-
-    @model_validator(mode="after")
-    def _hold_as_many(self) -> Self:
-        """Check that all workers of a machine have the same `loaded_at_once`."""
-        holds: dict[str, int] = {}
-        for spec in self.worker:
-            machine, models = spec.limits.host, spec.limits.loaded_at_once
-            if machine is not None and holds.setdefault(machine, models) != models:
-                raise ValueError(
-                    f"{spec.name} says that {machine} holds {models} models at once, and another worker "
-                    f"{holds[machine]}; write the same loaded_at_once for both."
-                )
-        return self
-
-
-P = TypeVar("P", bound=PoolSpec)
-
-
-def with_workers(form: type[P], specs: Iterable[type[WorkerSpec]]) -> type[P]:
-    """The class of a file whose workers have these specs. Each spec has a field `kind`, a `Literal` of the kind's
-    name."""
-    members: Any = Union[tuple(specs)]  # noqa: UP007 - known only at run time
-    workers: Any = tuple[Annotated[members, Field(discriminator="kind")], ...]
-    return create_model(form.__name__, __base__=form, worker=(workers, ()))

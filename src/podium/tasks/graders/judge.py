@@ -22,8 +22,7 @@ from podium.tasks.graders.verdict import RUBRIC, JudgedResponse, truncate_middle
 from podium.tasks.task import Grade
 from podium.types import Budget, Message
 from podium.workers.base import Request, Worker
-from podium.workers.build import build_worker
-from podium.workers.spec import AnySpec
+from podium.workers.build import AnySpec, build_worker
 
 
 @dataclass
