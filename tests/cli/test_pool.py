@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 
 from podium.calls.shared_spend_limit import SharedSpendLimit, default_state_path
-from podium.store import TraceStore
-from podium.trace import Trace
 from podium_testing import Answer, FaultServer, Hang, RateLimited, RefusedParameters, Rule, Status
 from podium_testing.server import in_thread
 from scripted_team import write_sums, write_team
@@ -52,7 +50,7 @@ def test_the_list_shows_workers_as_planners_see_them(podium):
     assert "2 workers" in listed.out
     ada, bob = json.loads(podium("pool", "list", "--pool", "pool.toml", "--json").out)
     assert (ada["name"], ada["price"]["output"], bob["latency_s"]) == ("ada", 2.0, 2.0)
-    assert (ada["unready"], ada["past"]) == (None, None)
+    assert ada["unready"] is None
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -66,29 +64,6 @@ def test_a_shipped_pool_is_listed_without_keys_but_called_only_with_them(podium,
     assert refused.status == 2
     assert f"{name}.toml, line " in refused.err
     assert "_API_KEY is not set; put the key there" in refused.err
-
-
-def test_the_list_shows_what_a_store_recorded_of_the_workers(podium, ask):
-    assert ask("Add.", "--seed", "1").status == 0
-    Path("fails.txt").write_text('model_id = [0]\nsubtasks = ["Fail"]\naccess_list = [[]]\n')
-    assert podium("ask", "Q", "--pool", "pool.toml", "--planner", "constant:fails.txt").status == 1
-    listed = podium("pool", "list", "--pool", "pool.toml", "--store", "kept/traces.sqlite", "--json")
-    ada, bob = json.loads(listed.out)
-    with TraceStore("kept/traces.sqlite") as store:
-        attempts = [a for trace in store.iterate() for a in _attempts(trace) if a.worker == "ada"]
-    assert ada["past"]["calls"] == len(attempts) == 2
-    assert ada["past"]["failures"] == 1
-    assert ada["past"]["median_s"] >= 0
-    assert (bob["past"]["calls"], bob["past"]["failures"]) == (1, 0)
-    shown = podium("pool", "list", "--pool", "pool.toml", "--store", "kept/traces.sqlite").out
-    assert " ".join(shown.splitlines()[0].split()) == "worker $ in / out time calls failed median profile"
-    missing = podium("pool", "list", "--pool", "pool.toml", "--store", "none.sqlite")
-    assert missing.status == 2
-    assert "no trace store at none.sqlite" in missing.err
-
-
-def _attempts(trace: Trace):
-    return [attempt for span in trace.spans for attempt in span.attempts]
 
 
 def test_a_check_fails_if_one_worker_does_not_answer(podium):

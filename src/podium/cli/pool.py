@@ -1,17 +1,12 @@
-"""`podium pool`: lists the workers of a pool with their past calls, and checks that each of them answers."""
+"""`podium pool`: lists the workers of a pool, and checks that each of them answers."""
 
 from __future__ import annotations
 
 import asyncio
-import statistics
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing, nullcontext
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Annotated
+from dataclasses import replace
 
-from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
@@ -21,7 +16,7 @@ from podium.cli.options import JSONArray
 from podium.cli.printable import counted, dollars, priced, printable, seconds, shorten
 from podium.cli.team_file import find_team
 from podium.cli.team_options import Overrides, TeamOptions
-from podium.cli.terminal import open_console, open_trace_store, plain_table, print_json
+from podium.cli.terminal import open_console, plain_table, print_json
 from podium.errors import UsageError
 from podium.team.checkup import CheckResult, check_workers
 from podium.team.opened_planner import pays_for_plans
@@ -29,37 +24,22 @@ from podium.team.settings import TeamSettings
 from podium.team.team import Team
 from podium.team.team_file import open_pool
 from podium.team.team_worker import TeamWorker
-from podium.trace import Trace
 from podium.workers.base import Worker, has_paid_workers
 from podium.workers.build import UnavailableWorker
 from podium.workers.pool import Pool
 from podium.workers.spend_limit import SpendLimit
 
 
-def list_workers(
-    *keys: Overrides,
-    team: TeamOptions = TeamOptions(),
-    store: Annotated[
-        Path | None, Parameter(help="An SQLite file of traces: also show each worker's calls in it.")
-    ] = None,
-    json: JSONArray = False,
-) -> int:
+def list_workers(*keys: Overrides, team: TeamOptions = TeamOptions(), json: JSONArray = False) -> int:
     """List the workers of a pool, as planners see them. Needs no API keys."""
     pool = open_pool(find_team(team, keys).read(), ready=False)
-    past = None
-    if store is not None:
-        with open_trace_store(store, create=False) as traces:
-            past = worker_histories(traces.iterate())
     if not json:
-        _print_workers(pool, past)
+        _print_workers(pool)
         return 0
     print_json(
         [
             worker.profile.model_dump(mode="json")
-            | {
-                "unready": worker.reason if isinstance(worker, UnavailableWorker) else None,
-                "past": (past or {}).get(worker.profile.name),
-            }
+            | {"unready": worker.reason if isinstance(worker, UnavailableWorker) else None}
             for worker in pool
         ]
     )
@@ -144,20 +124,17 @@ async def _check_conductor(
             )
 
 
-def _print_workers(pool: Pool, past: Mapping[str, WorkerHistory] | None) -> None:
-    with_past = () if past is None else (">calls", ">failed", ">median")
-    table = plain_table("worker", ">$ in / out", ">time", *with_past)
+def _print_workers(pool: Pool) -> None:
+    table = plain_table("worker", ">$ in / out", ">time")
     table.add_column("profile", ratio=1)
     for number, profile in enumerate(worker.profile for worker in pool):
-        cells = [
+        cells = (
             f"{number} {printable(profile.name)}",
             f"{profile.price.input:g} / {profile.price.output:g}" if profile.price.is_known else "",
             _seconds(profile.latency_s),
-        ]
-        if past is not None:
-            history = past.get(profile.name, WorkerHistory(0, 0, None))
-            cells += [f"{history.calls:,}", f"{history.failures:,}", _seconds(history.median_s)]
-        table.add_row(*map(Text, (*cells, " ".join(printable(profile.description).split()))))
+            " ".join(printable(profile.description).split()),
+        )
+        table.add_row(*map(Text, cells))
     console = open_console()
     console.print(table)
     for worker in pool:
@@ -204,36 +181,3 @@ def _note(console: Console, name: str, sentence: str, style: str) -> None:
 
 def _seconds(duration: float | None) -> str:
     return "" if duration is None else seconds(duration)
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerHistory:
-    """One worker's calls in the stored traces."""
-
-    calls: int
-    """Attempts; answers from the response cache do not count."""
-    failures: int
-    median_s: float | None
-    """Median seconds of the successful calls: measured, or those that the reply claims."""
-
-
-def worker_histories(traces: Iterable[Trace]) -> dict[str, WorkerHistory]:
-    """The history of each worker in `traces`. A cancelled call does not count."""
-    taken: defaultdict[str, list[float]] = defaultdict(list)
-    failures: Counter[str] = Counter()
-    for trace in traces:
-        for span in trace.spans:
-            for attempt in span.attempts:
-                if attempt.error_kind is None:
-                    took = attempt.ended_s - attempt.started_s if span.claimed_s is None else span.claimed_s
-                    taken[attempt.worker].append(took)
-                elif attempt.error_kind != "cancelled":
-                    failures[attempt.worker] += 1
-    return {
-        name: WorkerHistory(
-            calls=len(taken[name]) + failures[name],
-            failures=failures[name],
-            median_s=statistics.median(taken[name]) if taken[name] else None,
-        )
-        for name in {**taken, **failures}
-    }
