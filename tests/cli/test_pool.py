@@ -115,9 +115,10 @@ def test_a_check_shows_the_time_and_cost_of_the_answers(podium, server, monkeypa
         True,
         "planner",
     )
-    assert conductor["cost_usd"] == pytest.approx(0.005)
-    assert (one["input_tokens"], one["output_tokens"], one["estimated"]) == (1000, 100, False)
-    assert one["cost_usd"] == pytest.approx(0.005)
+    assert conductor["spent"]["cost_usd"] == pytest.approx(0.005)
+    usage = one["spent"]["usage"]
+    assert (usage["input_tokens"], usage["output_tokens"], usage["estimated"]) == (1000, 100, False)
+    assert one["spent"]["cost_usd"] == pytest.approx(0.005)
     assert one["first_token_s"] is None
     assert 0 < streams["first_token_s"] <= streams["seconds"]
     checked = podium("pool", "check", "--pool", "one.toml")

@@ -155,7 +155,7 @@ async def _judge(make_context, pool, spend_limits, budget) -> tuple[float, int]:
 
 async def _check(make_context, pool, spend_limits, budget) -> tuple[float, int]:
     (result,) = await check_workers(pool, spend_limits=spend_limits)
-    return result.cost_usd, result.input_tokens + result.output_tokens
+    return result.spent.cost_usd, result.spent.usage.tokens
 
 
 Way = Callable[..., Awaitable[tuple[float, int]]]

@@ -14,7 +14,7 @@ from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.conductor.checkpoint import PlanLimits
 from podium.errors import UsageError
 from podium.team import Runner
-from podium.team.checkup import CheckResult
+from podium.team.checkup import CheckResult, check_planner
 from podium.team.opened_planner import OpenedPlanner, open_planner, pays_for_plans
 from podium.team.team import Team
 from podium.team.team_file import TeamFile, open_pool
@@ -248,7 +248,7 @@ async def test_a_planner_is_checked_by_asking_it_for_a_plan(tmp_path: Path) -> N
         async def checked(*spend_limits: SharedSpendLimit) -> CheckResult:
             opened = Team.from_settings(team, pool, dispatcher=Dispatcher(spend_limits=spend_limits))
             try:
-                return await opened.check_planner()
+                return await check_planner(opened)
             finally:
                 await opened.release()
 
@@ -259,9 +259,9 @@ async def test_a_planner_is_checked_by_asking_it_for_a_plan(tmp_path: Path) -> N
         refused = await checked(SharedSpendLimit(None, "run", 0.0))
         await pool.close()
     assert (refused.error, len(server.requests)) == ("budget", calls)
-    assert spend_limit.spent_usd == pytest.approx(well.cost_usd)
+    assert spend_limit.spent_usd == pytest.approx(well.spent.cost_usd)
     assert (well.worker, well.role, well.answered, well.text) == ("conductor:large", "planner", True, PLAN)
-    assert well.cost_usd > 0
+    assert well.spent.cost_usd > 0
     assert (ill.answered, ill.error) == (False, "status")
 
 

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from podium.cli.found_files import FILE, FoundFiles
 from podium.cli.options import Flag
 from podium.cli.output_files import parent_folder, refuse_existing
-from podium.cli.pool import check_pool, print_findings
+from podium.cli.pool import CHECKING, print_findings
 from podium.cli.printable import counted, printable, say
 from podium.cli.proposal import USUAL_PORT, Proposal, free_port, propose, size
 from podium.cli.terminal import confirm, open_console, print_json
@@ -22,7 +22,7 @@ from podium.cli.trust_store import trust
 from podium.config.toml_text import toml_text
 from podium.errors import ConfigError, GraderError, UsageError
 from podium.sandbox.sandbox_pool import SandboxPool
-from podium.team.checkup import CheckResult
+from podium.team.checkup import CheckResult, check_team
 from podium.team.team_file import TeamFile
 from podium.workers.discovery.models import FoundModel, FoundServer
 from podium.workers.discovery.providers import FoundKey, found_keys, list_models
@@ -95,10 +95,8 @@ def init(
     findings: Sequence[CheckResult] = ()
     pays = "Check the workers now? Each answers one small question, for a fraction of a cent."
     if not proposal.is_paid or yes or (not json and confirm(pays)):
-        with open_console(stderr=True).status(
-            "asking each worker a small question, and the Conductor for a plan"
-        ):
-            findings = asyncio.run(check_pool(TeamFile(str(output)).read(), _CHECK_S))
+        with open_console(stderr=True).status(CHECKING):
+            findings = asyncio.run(check_team(TeamFile(str(output)).read(), _CHECK_S))
     if json:
         print_json(_document(found, proposal, output, findings))
     else:

@@ -4,30 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import closing, nullcontext
-from dataclasses import replace
 
 from rich.console import Console
 from rich.text import Text
 
-from podium.calls import Dispatcher
-from podium.calls.shared_spend_limit import open_day_limit
 from podium.cli.options import JSONArray
 from podium.cli.printable import counted, dollars, priced, printable, seconds, shorten
 from podium.cli.team_file import find_team
 from podium.cli.team_options import Overrides, TeamOptions
 from podium.cli.terminal import open_console, plain_table, print_json
 from podium.errors import UsageError
-from podium.team.checkup import CheckResult, check_workers
-from podium.team.opened_planner import pays_for_plans
-from podium.team.settings import TeamSettings
-from podium.team.team import Team
+from podium.team.checkup import CheckResult, check_team
 from podium.team.team_file import open_pool
-from podium.team.team_worker import TeamWorker
-from podium.workers.base import Worker, has_paid_workers
 from podium.workers.build import UnavailableWorker
 from podium.workers.pool import Pool
-from podium.workers.spend_limit import SpendLimit
+
+CHECKING = "asking each worker a small question, and the Conductor for a plan"
 
 
 def list_workers(*keys: Overrides, team: TeamOptions = TeamOptions(), json: JSONArray = False) -> int:
@@ -60,68 +52,13 @@ def check(
     if timeout is not None and not timeout > 0:
         raise UsageError(f"--timeout {timeout}: give seconds above 0.")
     settings = find_team(team, keys).read()
-    with open_console(stderr=True).status(
-        "asking each worker a small question, and the Conductor for a plan"
-    ):
-        findings = asyncio.run(check_pool(settings, timeout))
+    with open_console(stderr=True).status(CHECKING):
+        findings = asyncio.run(check_team(settings, timeout))
     if json:
         print_json(findings)
     else:
         print_findings(findings)
     return 0 if all(finding.answered for finding in findings) else 1
-
-
-async def check_pool(settings: TeamSettings, limit_s: float | None) -> tuple[CheckResult, ...]:
-    """Ask each worker one small question, then the Conductor, for `limit_s` seconds or the worker's own timeout;
-    returns the results in this order."""
-    day = open_day_limit(settings.budget.day_usd)
-    with nullcontext() if day is None else closing(day):
-        spend_limits = () if day is None else (day,)
-        pool = open_pool(settings, rated=False, ready=False)
-        try:
-            results = await check_workers(pool, limit_s, spend_limits if has_paid_workers(pool) else ())
-        finally:
-            await pool.close()
-        notes = (_paid_fallback(pool.named(result.worker), pool) for result in results)
-        noted = (
-            replace(result, note=" ".join(filter(None, (result.note, note))) or None)
-            for result, note in zip(results, notes, strict=True)
-        )
-        return (*noted, await _check_conductor(settings, limit_s, spend_limits))
-
-
-def _paid_fallback(worker: Worker, pool: Pool) -> str | None:
-    """A warning, if the calls of a free worker may end with a fallback that costs money."""
-    # A team costs what its workers cost.
-    if isinstance(worker, TeamWorker) or not worker.profile.price.is_zero:
-        return None
-    fallback = pool.fallback(worker)
-    while fallback is not None and fallback.profile.price.is_zero:
-        fallback = pool.fallback(fallback)
-    if fallback is None:
-        return None
-    return f"it has no price, and its fallback {fallback.profile.name!r} costs money."
-
-
-async def _check_conductor(
-    settings: TeamSettings, limit_s: float | None, spend_limits: Sequence[SpendLimit]
-) -> CheckResult:
-    try:
-        pool = open_pool(settings, ready=False)
-        is_paid = has_paid_workers(pool) or pays_for_plans(settings, pool)
-        dispatcher = Dispatcher(spend_limits=spend_limits if is_paid else ())
-        team = Team.from_settings(settings, pool, dispatcher=dispatcher, seed="check")
-    except UsageError as error:
-        return CheckResult("conductor", False, 0.0, str(error), error="usage", role="planner")
-    async with team:
-        try:
-            async with asyncio.timeout(limit_s):
-                return await team.check_planner()
-        except TimeoutError:
-            late = f"No plan within {limit_s:g} s."
-            return CheckResult(
-                team.planner.name, False, limit_s or 0.0, late, error="timeout", role="planner"
-            )
 
 
 def _print_workers(pool: Pool) -> None:
@@ -148,14 +85,15 @@ def print_findings(findings: Sequence[CheckResult]) -> None:
     table = plain_table("worker", "", ">time", ">first token", ">tokens in / out", ">cost")
     table.add_column("said")
     for finding in findings:
-        tokens = f"{finding.input_tokens:,} / {finding.output_tokens:,}"
+        spent, usage = finding.spent, finding.spent.usage
+        tokens = f"{'~' * usage.estimated}{usage.input_tokens:,} / {usage.output_tokens:,}"
         table.add_row(
             Text(printable(finding.worker), "bold"),
             Text("ok", "green") if finding.answered else Text("failed", "red"),
             Text(seconds(finding.seconds)),
             Text(_seconds(finding.first_token_s)),
-            Text(f"{'~' * finding.estimated}{tokens}" if finding.answered else ""),
-            Text(priced(finding.cost_usd, finding.unpriced) if finding.answered else ""),
+            Text(tokens if finding.answered else ""),
+            Text(priced(spent.cost_usd, spent.unpriced) if finding.answered else ""),
             Text(shorten(finding.text, 32) if finding.answered else "", "dim"),
         )
     console = open_console()
@@ -167,11 +105,11 @@ def print_findings(findings: Sequence[CheckResult]) -> None:
             _note(console, finding.worker, " ".join(filter(None, (finding.text, finding.remedy))), "red")
         if finding.plan_format is not None:
             _note(console, finding.worker, f"is asked for plans {finding.plan_format}", "dim")
-    spent = dollars(sum(finding.cost_usd for finding in findings))
-    guessed = "; ~ estimated tokens" if any(finding.estimated for finding in findings) else ""
+    total = dollars(sum(finding.spent.cost_usd for finding in findings))
+    guessed = "; ~ estimated tokens" if any(finding.spent.usage.estimated for finding in findings) else ""
     workers = [finding for finding in findings if finding.role == "worker"]
     answered = f"{sum(finding.answered for finding in workers)} of {counted(len(workers), 'worker')} answered"
-    console.print(Text(f"\n{answered}; {spent} spent{guessed}", "dim"))
+    console.print(Text(f"\n{answered}; {total} spent{guessed}", "dim"))
 
 
 def _note(console: Console, name: str, sentence: str, style: str) -> None:

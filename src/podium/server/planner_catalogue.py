@@ -15,7 +15,7 @@ from podium.planner import Learner, Planner
 from podium.planners import BaselineSpec, find_baseline, known_baselines
 from podium.server.api_errors import not_found
 from podium.store.async_store import AsyncTraceStore
-from podium.team.checkup import CheckResult
+from podium.team.checkup import CheckResult, check_planner
 from podium.team.opened_planner import OpenedPlanner, open_planner
 from podium.team.settings import PlannerChoice, TeamSettings
 from podium.team.team import Team
@@ -95,7 +95,7 @@ class PlannerCatalogue:
         """Ask the configured planner for one plan, paid like any plan, and remember whether it answered. A plan that a
         budget refused says nothing about the planner."""
         self._checked_at = time.monotonic()
-        result = await self._team.check_planner()
+        result = await check_planner(self._team)
         if result.error != "budget":
             self._remember(None if result.answered else result.text)
         return result

@@ -1,6 +1,7 @@
-"""Checks a pool: sends one small question to all workers, and returns how each worker answered.
+"""Checks a team: sends one small question to all workers and lets the planner plan one, and returns what each answered.
 
-Each call is a single attempt without retries, fallbacks and the response cache. It is paid like any other call.
+Each call of a worker is a single attempt without retries, fallbacks and the response cache. All calls are paid like any
+other.
 """
 
 from __future__ import annotations
@@ -8,23 +9,34 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
+from contextlib import closing, nullcontext
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from podium.calls import Dispatcher
 from podium.calls.ledger import Ledger
+from podium.calls.shared_spend_limit import open_day_limit
 from podium.calls.worker_call import first_reservation
-from podium.errors import RefusalError, WorkerError
-from podium.types import Budget, Message, Spent
-from podium.workers.base import Request, Worker, time_limit
+from podium.conductor.plan_format import FORMAT_WORDS
+from podium.errors import RefusalError, UsageError, WorkerError
+from podium.team.opened_planner import pays_for_plans
+from podium.team.settings import TeamSettings
+from podium.team.team import Team
+from podium.team.team_file import open_pool
+from podium.team.team_worker import TeamWorker
+from podium.types import Budget, Message, Question, Receipt, Spent
+from podium.workers.base import Request, Worker, has_paid_workers, time_limit
+from podium.workers.pool import Pool
 from podium.workers.spend_limit import SpendLimit
+from podium.workflow import PlanError
 
 QUESTION = "Reply with the one word: ready"
+_TO_PLAN = "What is 17 plus 25?"
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The answer of one worker to the check."""
+    """What one worker or the planner did with its small question."""
 
     worker: str
     answered: bool
@@ -32,27 +44,46 @@ class CheckResult:
     """Wall time of the call."""
     text: str
     """The reply, or why there is none."""
+    error: str | None = None
+    """The kind of the `WorkerError`; "budget" if the call was refused before it began; of the planner also "no_plan" or
+    "usage"."""
+    spent: Spent = Spent()
     remedy: str | None = None
     """What the user can do about the failure. None if there is no failure, or if `text` says it."""
-    error: str | None = None
-    """The kind of the `WorkerError`, or "budget" if the call was refused before it began."""
     first_token_s: float | None = None
     """Seconds until a streamed reply began. None if the reply was not streamed."""
-    input_tokens: int = 0
-    output_tokens: int = 0
-    estimated: bool = False
-    """Whether Podium estimated the tokens."""
-    cost_usd: float = 0.0
-    unpriced: bool = False
-    """Whether the check cost money at an unknown price."""
     role: Literal["worker", "planner"] = "worker"
-    """Whether a worker answered the question or the planner planned it."""
     model: str | None = None
     """The model that answered, according to the provider."""
     note: str | None = None
     """A remark on a success that may surprise the user."""
     plan_format: str | None = None
-    """The format in which an untrained Conductor returns plans, if it is not text (`conductor.plan_format`)."""
+    """The format in which an untrained Conductor returns plans (`conductor.plan_format`)."""
+
+
+async def check_team(settings: TeamSettings, limit_s: float | None = None) -> tuple[CheckResult, ...]:
+    """Check each worker of a team and then its planner, for `limit_s` seconds each or the worker's own timeout, and
+    within the budget of the day."""
+    day = open_day_limit(settings.budget.day_usd)
+    with nullcontext() if day is None else closing(day):
+        spend_limits = () if day is None else (day,)
+        pool = open_pool(settings, ready=False)
+        try:
+            results = await check_workers(pool, limit_s, spend_limits if has_paid_workers(pool) else ())
+            noted = [_with_fallback_note(result, pool) for result in results]
+            is_paid = has_paid_workers(pool) or pays_for_plans(settings, pool)
+            dispatcher = Dispatcher(spend_limits=spend_limits if is_paid else ())
+            try:
+                team = Team.from_settings(settings, pool, dispatcher=dispatcher, seed="check")
+            except UsageError as error:
+                refused = CheckResult("conductor", False, 0.0, str(error), "usage", role="planner")
+                return (*noted, refused)
+            try:
+                return (*noted, await check_planner(team, limit_s))
+            finally:
+                await team.release()
+        finally:
+            await pool.close()
 
 
 async def check_workers(
@@ -70,55 +101,88 @@ async def check_workers(
     async def ask(worker: Worker) -> CheckResult:
         host, loaded_at_once = worker.limits.host, worker.limits.loaded_at_once
         turn = None if host is None else hosts.setdefault(host, asyncio.Semaphore(loaded_at_once))
+        request = Request((Message(role="user", content=QUESTION),), seed="check")
         async with turn or nullcontext():
-            return await _ask(worker, limit_s, ledger)
+            try:
+                async with ledger.paying(first_reservation(worker, request.messages), request.receipt):
+                    return await _answer(worker, request, limit_s)
+            except RefusalError as refusal:
+                return CheckResult(worker.profile.name, False, 0.0, str(refusal), "budget")
 
     async with asyncio.TaskGroup() as group:
         checks = [group.create_task(ask(worker)) for worker in workers]
     return tuple(task.result() for task in checks)
 
 
-async def _ask(worker: Worker, limit_s: float | None, ledger: Ledger) -> CheckResult:
-    """Call `worker` if `ledger` allows the most that the call may cost."""
-    request = Request((Message(role="user", content=QUESTION),), seed="check")
-    try:
-        async with ledger.paying(first_reservation(worker, request.messages), request.receipt):
-            return await _answer(worker, request, limit_s)
-    except RefusalError as refusal:
-        return CheckResult(worker.profile.name, False, 0.0, str(refusal), error="budget")
-
-
 async def _answer(worker: Worker, request: Request, limit_s: float | None) -> CheckResult:
-    started = time.perf_counter()
-    reply, failure = None, None
+    name, started = worker.profile.name, time.perf_counter()
     try:
         async with time_limit(worker.limits.timeout if limit_s is None else limit_s):
             reply = await worker.answer(request)
-    except WorkerError as error:
-        failure = error
+    except WorkerError as failure:
+        seconds, spent = time.perf_counter() - started, request.receipt.spent
+        # A replay worker is fine if its recording can be read, even if the recording lacks this question.
+        answered = failure.kind == "unrecorded"
+        remedy = None if answered else _remedy(failure)
+        return CheckResult(name, answered, seconds, str(failure), failure.kind, spent, remedy)
     seconds = time.perf_counter() - started
-    if reply is not None:
-        request.receipt.spent = reply.spent(worker.profile) if worker.is_costly else Spent()
-    usage = request.receipt.spent.usage if reply is None else reply.usage
-    dropped = () if reply is None else reply.dropped
-    # A replay worker is fine if its recording can be read, even if the recording lacks this question.
-    answered = failure is None or failure.kind == "unrecorded"
-    said = str(failure) if reply is None else reply.text
+    request.receipt.spent = reply.spent(worker.profile) if worker.is_costly else Spent(reply.usage)
+    asked_without = f"its endpoint refuses {', '.join(reply.dropped)}, and was asked without."
     return CheckResult(
-        worker.profile.name,
-        answered,
+        name,
+        True,
         seconds,
-        "ready" if worker.is_tool and reply is not None else said,  # A tool has nothing to work on here.
-        None if failure is None or answered else _remedy(failure),
-        None if failure is None else failure.kind,
-        first_token_s=None if reply is None else reply.first_token_s,
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        estimated=usage.estimated,
-        cost_usd=request.receipt.spent.cost_usd,
-        model=None if reply is None else reply.model,
-        note=f"its endpoint refuses {', '.join(dropped)}, and was asked without." if dropped else None,
+        "ready" if worker.is_tool else reply.text,  # A tool has nothing to work on here.
+        spent=request.receipt.spent,
+        first_token_s=reply.first_token_s,
+        model=reply.model,
+        note=asked_without if reply.dropped else None,
     )
+
+
+async def check_planner(team: Team, limit_s: float | None = None) -> CheckResult:
+    """Let the planner plan one small question, which costs as much as a plan. The error is "budget" if the budget of a
+    question or a spend limit refuses the plan."""
+    error: str | None = None
+    started, receipt = time.perf_counter(), Receipt()
+    try:
+        async with asyncio.timeout(limit_s):
+            plan = await team.runner.write_plan(Question(text=_TO_PLAN), seed="check", receipt=receipt)
+    except (WorkerError, UsageError) as trouble:
+        text, error = str(trouble), trouble.kind if isinstance(trouble, WorkerError) else "usage"
+    except TimeoutError:
+        text, error = f"No plan within {limit_s:g} s.", "timeout"
+    else:
+        text = plan.text
+        if isinstance(plan.decision, PlanError):
+            text, error = f"It wrote no plan. {plan.decision}", "no_plan"
+    conductor = team.opened_planner.conductor
+    plan_format = None if conductor is None else conductor.plan_format
+    return CheckResult(
+        team.planner.name,
+        error is None,
+        time.perf_counter() - started,
+        text,
+        error,
+        receipt.spent,
+        role="planner",
+        plan_format=None if plan_format is None else FORMAT_WORDS[plan_format],
+    )
+
+
+def _with_fallback_note(result: CheckResult, pool: Pool) -> CheckResult:
+    """The result, with a warning if the calls of a free worker may end with a fallback that costs money."""
+    worker = pool.named(result.worker)
+    # A team costs what its workers cost.
+    if isinstance(worker, TeamWorker) or not worker.profile.price.is_zero:
+        return result
+    fallback = pool.fallback(worker)
+    while fallback is not None and fallback.profile.price.is_zero:
+        fallback = pool.fallback(fallback)
+    if fallback is None:
+        return result
+    paid = f"it has no price, and its fallback {fallback.profile.name!r} costs money."
+    return replace(result, note=paid if result.note is None else f"{result.note} {paid}")
 
 
 def _remedy(error: WorkerError) -> str | None:

@@ -18,24 +18,20 @@ from typing import Any, Self
 
 from podium.calls import Dispatcher
 from podium.calls.dispatcher import open_dispatcher
-from podium.conductor.plan_format import FORMAT_WORDS
 from podium.config import to_overrides
-from podium.errors import StoreError, UsageError, WorkerError
+from podium.errors import StoreError, UsageError
 from podium.planner import Planner, PrewrittenPlans
 from podium.store import TraceStore
-from podium.team.checkup import CheckResult
 from podium.team.events import Event, QuestionEnded, TraceStoreError
 from podium.team.opened_planner import OpenedPlanner, open_planner, pays_for_plans
 from podium.team.runner import Runner
 from podium.team.settings import TeamSettings
 from podium.team.team_file import TeamFile, open_pool
 from podium.trace import Plan, Trace
-from podium.types import Question, Receipt
+from podium.types import Question
 from podium.workers.base import Worker, has_paid_workers
 from podium.workers.pool import Pool
-from podium.workflow import PlanError, Workflow, render
-
-_CHECK = "What is 17 plus 25?"
+from podium.workflow import Workflow, render
 
 
 class Team:
@@ -264,38 +260,6 @@ class Team:
             except StoreError as error:
                 raise TraceStoreError(error, trace) from error
         return trace
-
-    async def check_planner(self) -> CheckResult:
-        """Let the planner plan one small question, and report the result. This costs as much as a plan. The error is
-        "budget" if the budget of a question or a spend limit refuses the plan."""
-        error: str | None = None
-        now, receipt = asyncio.get_running_loop().time, Receipt()
-        started = now()
-        try:
-            plan = await self.runner.write_plan(Question(text=_CHECK), seed="check", receipt=receipt)
-        except (WorkerError, UsageError) as trouble:
-            text = str(trouble)
-            error = trouble.kind if isinstance(trouble, WorkerError) else "usage"
-        else:
-            text = plan.text
-            if isinstance(plan.decision, PlanError):
-                error, text = "no_plan", f"It wrote no plan. {plan.decision}"
-        conductor, spent = self.opened_planner.conductor, receipt.spent
-        plan_format = None if conductor is None else conductor.plan_format
-        return CheckResult(
-            self.planner.name,
-            error is None,
-            now() - started,
-            text,
-            error=error,
-            input_tokens=spent.usage.input_tokens,
-            output_tokens=spent.usage.output_tokens,
-            estimated=spent.usage.estimated,
-            cost_usd=spent.cost_usd,
-            unpriced=spent.unpriced,
-            role="planner",
-            plan_format=None if plan_format is None else FORMAT_WORDS[plan_format],
-        )
 
     async def close(self) -> None:
         """Close connections and files. Calling twice is fine. The team cannot answer afterwards."""
