@@ -20,7 +20,7 @@ import pytest
 from command_line import Outcome, Podium, run_command
 from podium.cli.found_files import FoundFiles
 from podium.cli.team_file import FoundTeam, find_team
-from podium.cli.team_options import CallOptions, TeamOptions
+from podium.cli.team_options import RunOptions, TeamOptions
 from podium.cli.trust_store import trust
 from podium.errors import ConfigError, UsageError
 from podium.team.team_file import TeamFile, open_pool
@@ -351,7 +351,7 @@ def test_smaller_day_budget_of_user_and_team_file_applies(
     for options in (TeamOptions(), TeamOptions(team="team.toml")):  # Found, with limits alone, and named.
         budget = find_team(options).read().budget
         assert (budget.day_usd, budget.usd) == (holds, 0.25)
-    assert find_team(CallOptions(day_budget_usd=7)).read().budget.day_usd == 7
+    assert find_team(RunOptions(day_budget_usd=7)).read().budget.day_usd == 7
     place = "$PODIUM_DAY_BUDGET_USD" if own == holds else "team.toml, line 2"
     rows = {row["key"]: row for row in json.loads(podium("config", "show", "--json").out)}
     assert (rows["budget.day_usd"]["value"], rows["budget.day_usd"]["place"]) == (holds, place)

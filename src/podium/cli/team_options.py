@@ -45,21 +45,15 @@ SPELLINGS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class SharedOptions:
-    """What all calls to workers share."""
+class DispatchOptions:
+    """What all calls to workers share; verbs that read no team file have these options alone."""
 
     cache: Path | None = None
     """The SQLite file of the response cache. Default: none, but RUN/responses.sqlite of a run that pays."""
-    day_budget_usd: float | None = None
-    """The most dollars of all commands of a day (UTC) together. Default: $PODIUM_DAY_BUDGET_USD."""
-
-
-@dataclass(frozen=True)
-class DispatchOptions(SharedOptions):
-    """The options of calls in runs; verbs that read no team file have these alone."""
-
     run_budget_usd: float | None = None
-    """The most dollars that the run may cost, over all its starts."""
+    """The most dollars of the run, over all its starts."""
+    day_budget_usd: float | None = None
+    """The most dollars of all commands of a day (UTC). Default: $PODIUM_DAY_BUDGET_USD."""
 
 
 DEFAULT_CALLS = DispatchOptions()
@@ -106,17 +100,12 @@ class TeamOptions:
 
 
 @dataclass(frozen=True)
-class CallOptions(SharedOptions, TeamOptions):
-    """The options of a team, of its response cache, and of the budget of a day."""
+class RunOptions(DispatchOptions, TeamOptions):
+    """The options of a team and of all its calls."""
 
 
 @dataclass(frozen=True)
-class RunOptions(DispatchOptions, CallOptions):
-    """The options of a run: a team, with the limits of all its calls."""
-
-
-@dataclass(frozen=True)
-class PlannerOptions(CallOptions):
+class PlannerOptions(RunOptions):
     """The options of verbs in which a planner plans."""
 
     planner: Annotated[
@@ -164,8 +153,6 @@ class AskOptions(PlannerOptions):
 class ServeOptions(AskOptions):
     """The options of a server."""
 
-    run_budget_usd: float | None = None
-    """The most dollars that all questions together may cost until the server ends (budget.run_usd)."""
     host: Annotated[
         str | None,
         Parameter(
@@ -182,7 +169,7 @@ class ServeOptions(AskOptions):
 
 
 @dataclass(frozen=True)
-class EvalOptions(PlannerOptions, RunOptions):
+class EvalOptions(PlannerOptions):
     """The options of a comparison."""
 
     tasks: Annotated[
