@@ -103,7 +103,8 @@ def test_team_file_without_workers_takes_workers_and_conductor_of_its_pool():
     assert [worker.name for worker in team.worker] == ["ada", "bob"]
     assert (team.plan.max_steps, team.plan.early_stop) == (2, True)
     assert (team.conductor.worker, team.conductor.plans, team.conductor.fallback) == ("bob", "text", "ada")
-    assert team.origin.folder == folder
+    assert team.source is not None
+    assert team.source.folder == folder
 
 
 def test_another_file_is_named_and_its_paths_are_relative_to_its_folder(podium, file):

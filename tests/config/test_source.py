@@ -184,8 +184,8 @@ def test_any_override_is_used_or_refused(override: str) -> None:
     ],
 )
 def test_values_of_programs_reach_the_settings_unchanged(tables: dict[str, object]) -> None:
-    assert SettingsSource.of({}, to_overrides(tables), "p").tables == tables
+    assert SettingsSource("p", {}).with_tables({}, to_overrides(tables)).tables == tables
     named = {"worker": [{"name": "gpt-4.1"}]}
     overrides = to_overrides({"worker": {"gpt-4.1": tables}, "left": None, "out.of": {"it": [{"a": None}]}})
-    read = SettingsSource.of(named, overrides, "p").tables
+    read = SettingsSource("p", {}).with_tables(named, overrides).tables
     assert read == {"worker": [{"name": "gpt-4.1", **tables}], "out": {"of": {"it": [{}]}}}

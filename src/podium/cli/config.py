@@ -56,7 +56,7 @@ def settings_of(file: TeamFile) -> Iterator[ResolvedSetting]:
 
 
 def _setting(team: TeamSettings, file: TeamFile, where: tuple[str, ...], value: Any) -> ResolvedSetting:
-    key, source = ".".join(where), team.origin.source
+    key, source = ".".join(where), team.source
     written: Any = {} if source is None else source.tables
     for part in where:
         written = written.get(part) if isinstance(written, dict) else None

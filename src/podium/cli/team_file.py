@@ -47,7 +47,7 @@ def found_store() -> str | None:
     if team_file is None or "store" not in team_file.source.tables:
         return None
     team_file.usable_team(())
-    return named_store(team_file.source.tables, team_file.path.parent)
+    return named_store(team_file.source)
 
 
 def found_day_usd() -> float | None:
@@ -55,8 +55,8 @@ def found_day_usd() -> float | None:
     less. None if neither is set. No trust is needed."""
     team_file = FoundTeam.find()
     written = None if team_file is None else team_file.settings_by_key.get("budget.day_usd")
-    tables = SettingsSource.of({"budget": {"day_usd": written}}, (), FILE)
-    return smaller_day_limit(read_team(tables).budget.day_usd)
+    settings = read_team(SettingsSource(FILE, {"budget": {"day_usd": written}}))
+    return smaller_day_limit(settings.budget.day_usd)
 
 
 class FoundTeam:

@@ -12,7 +12,7 @@ import re
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -34,13 +34,9 @@ class Settings(BaseModel):
 class AppliedOverride:
     """An override that was applied to the tables."""
 
-    text: str
+    key: str
+    """As the user wrote it."""
     where: Where
-
-    @property
-    def key(self) -> str:
-        """The key, as the user wrote it."""
-        return _split(self.text)[0]
 
 
 _PART = re.compile(r'("(?:[^"\\]|\\.)*")|([^."]+)')
@@ -48,17 +44,12 @@ _PART = re.compile(r'("(?:[^"\\]|\\.)*")|([^."]+)')
 _OVERRIDE = re.compile(r'((?:"(?:[^"\\]|\\.)*"|[^="])*)=(.*)', re.DOTALL)
 
 
-def _split(text: str) -> tuple[str, str]:
-    """The key and the value of an override; the key is empty if there is none."""
-    found = _OVERRIDE.fullmatch(text)
-    return ("", "") if found is None else (found[1], found[2])
-
-
 def override(tables: dict[str, Any], text: str, source: str) -> AppliedOverride:
     """Apply one `key=value` to `tables`, which `source` names in messages. An item of a list of tables is addressed by
     its name or number."""
-    path, value = _split(text)
-    parts = [_value(quoted) if quoted else plain for quoted, plain in _PART.findall(path.strip())]
+    found = _OVERRIDE.fullmatch(text)
+    written, value = ("", "") if found is None else found.groups()
+    parts = [_value(quoted) if quoted else plain for quoted, plain in _PART.findall(written.strip())]
     if not parts:
         raise ConfigError(f"Override {text!r} is not of the form key=value, as in train.lr=1e-4.")
     current: Any = tables
@@ -74,7 +65,7 @@ def override(tables: dict[str, Any], text: str, source: str) -> AppliedOverride:
         where += (part,)
         if not (parts := parts[taken:]):
             current[part] = _value(value.strip())
-            return AppliedOverride(text, where)
+            return AppliedOverride(written, where)
         current = current.setdefault(part, {}) if isinstance(current, dict) else current[part]
         if not isinstance(current, dict | list):
             raise ConfigError(
@@ -116,18 +107,22 @@ class SettingsSource:
     name: str
     """The name of the file, for messages."""
     tables: Mapping[str, Any]
-    text: str
+    text: str = ""
     """The text of the file; empty if the tables come from elsewhere."""
-    overrides: tuple[AppliedOverride, ...]
+    overrides: tuple[AppliedOverride, ...] = ()
     base: SettingsSource | None = None
     """The settings that hold where these tables leave something out, if there are any."""
+    folder: Path = Path()
+    """Paths in the tables are relative to this folder, those of overrides to the working folder."""
+    files: Mapping[Path, bytes] | None = None
+    """Contents of files by absolute path, where no other file may be read. If it is None, files are read from the
+    disk."""
 
     @classmethod
     def read(
         cls, path: Path, overrides: Sequence[str] = (), *, files: Mapping[Path, bytes] | None = None
     ) -> Self:
-        """Read the TOML file at `path`, and apply `overrides` such as "train.lr=1e-4". Contents of files by absolute
-        path take the place of those on the disk.
+        """Read the TOML file at `path`, and apply `overrides` such as "train.lr=1e-4".
 
         Raises:
             ConfigError: the file is missing or not TOML, or an override cannot be applied.
@@ -135,28 +130,19 @@ class SettingsSource:
         text = _text(path, files)
         try:
             tables = tomllib.loads(text)
-        except (
-            ValueError,
-            RecursionError,
-        ) as error:  # A number of thousands of digits is a plain ValueError.
+        # A number of thousands of digits is a plain ValueError.
+        except (ValueError, RecursionError) as error:
             raise ConfigError(f"{path}: is not valid TOML: {error}; correct that place.") from None
-        return cls.of(tables, overrides, str(path), text)
+        return cls(str(path), {}, text, folder=path.parent, files=files).with_tables(tables, overrides)
 
-    @classmethod
-    def of(
-        cls,
-        tables: Mapping[str, Any],
-        overrides: Sequence[str],
-        name: str,
-        text: str = "",
-        base: SettingsSource | None = None,
-    ) -> Self:
-        """Apply `overrides` to parsed tables, which are not changed. One that cannot be applied is a `ConfigError`."""
+    def with_tables(self, tables: Mapping[str, Any], overrides: Sequence[str] = ()) -> Self:
+        """This source with a copy of other tables, to which `overrides` are applied. One that cannot be applied is a
+        `ConfigError`."""
         # Copied through JSON: pydantic's strict mode for JSON fits TOML (a list may become a tuple, "1" is not a
         # number).
         copy = json.loads(json.dumps(tables, default=str))
-        applied = tuple(override(copy, written, name) for written in overrides)
-        return cls(name, copy, text, applied, base)
+        applied = tuple(override(copy, written, self.name) for written in overrides)
+        return replace(self, tables=copy, overrides=applied)
 
     def into(self, model: type[M], context: object = None) -> M:
         """Validate the tables as a model, whose validators are told the context. An unknown or missing key or a value
@@ -206,7 +192,7 @@ def build(
     data: Mapping[str, Any], model: type[M], overrides: Sequence[str] = (), source: str = "settings"
 ) -> M:
     """The same as `load` for parsed tables; `source` names them in messages."""
-    return SettingsSource.of(data, overrides, source).into(model)
+    return SettingsSource(source, {}).with_tables(data, overrides).into(model)
 
 
 def to_overrides(keys: Mapping[str, Any]) -> tuple[str, ...]:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -201,19 +199,6 @@ class TeamWorkerSpec(WorkerSpec, SharedTeamSettings):
 _SPECS = spec_union({"podium": TeamWorkerSpec, "local": LocalSpec})
 
 
-@dataclass(frozen=True)
-class SettingsOrigin:
-    """Where the settings of a team were read."""
-
-    source: SettingsSource | None = None
-    """The file. None if the settings were made in a program."""
-    folder: Path = Path()
-    """Paths of workers and ratings are relative to this folder."""
-    files: Mapping[Path, bytes] | None = None
-    """Contents of pool files by absolute path, where no other file may be read. If it is None, files are read from the
-    disk."""
-
-
 class TeamSettings(PoolSpec, SharedTeamSettings):
     """All of team.toml. Its paths are relative to its folder."""
 
@@ -229,7 +214,7 @@ class TeamSettings(PoolSpec, SharedTeamSettings):
     serve: ServeSettings = ServeSettings()
     eval: EvalSettings = EvalSettings()
 
-    _origin: SettingsOrigin = PrivateAttr(default=SettingsOrigin())
+    _source: SettingsSource | None = PrivateAttr(default=None)
 
     @field_validator("store", "cache", mode="before")
     @classmethod
@@ -238,19 +223,19 @@ class TeamSettings(PoolSpec, SharedTeamSettings):
         return os.path.expanduser(path) if isinstance(path, str) else path
 
     def model_post_init(self, context: Any, /) -> None:
-        """Keep the origin. Where settings are read from a file, the origin is the context of validation."""
-        if isinstance(context, SettingsOrigin):
-            self._origin = context
+        """Keep the source. Where settings are read from a file, the source is the context of validation."""
+        if isinstance(context, SettingsSource):
+            self._source = context
 
     @property
-    def origin(self) -> SettingsOrigin:
-        """Where the settings were read."""
-        return self._origin
+    def source(self) -> SettingsSource | None:
+        """Where the settings were read. None if they were made in a program."""
+        return self._source
 
     @property
     def workers_file(self) -> str:
         """The file that has the workers, or the name of a shipped or installed team."""
-        return self.pool or ("" if self.origin.source is None else self.origin.source.name)
+        return self.pool or ("" if self.source is None else self.source.name)
 
     @property
     def store_address(self) -> str | None:
@@ -266,7 +251,7 @@ class TeamSettings(PoolSpec, SharedTeamSettings):
 
     def with_location(self, error: ConfigError) -> ConfigError:
         """The error, with the line or the override at fault if these settings were read from a source."""
-        return error if self.origin.source is None else self.origin.source.with_location(error)
+        return error if self.source is None else self.source.with_location(error)
 
     def with_planner(
         self, choice: PlannerChoice, conductor: ConductorSettings | None = None, **limits: Any

@@ -20,7 +20,7 @@ from podium.errors import ConfigError, UsageError
 from podium.planners import find_baseline
 from podium.shipped import shipped_checkpoint, shipped_pool
 from podium.team.opened_planner import open_planner
-from podium.team.settings import SettingsOrigin, TeamSettings, TeamWorkerSpec
+from podium.team.settings import TeamSettings, TeamWorkerSpec
 from podium.team.team_worker import TeamWorker
 from podium.workers.base import Worker
 from podium.workers.build import BuildContext, WorkerKind
@@ -58,11 +58,10 @@ class TeamFile:
         override of `pool` takes the place of the file's own workers, ratings, [conductor] and [plan]; one that names a
         Conductor, of the file's [conductor]. What cannot be used is a `ConfigError` with the line or the override."""
         if self.name is None:
-            source, folder = SettingsSource.of({}, (), "the command line"), Path()
+            source = SettingsSource("the command line", {}, files=self.files)
         else:
-            path = pool_file(self.name)
-            source, folder = SettingsSource.read(path, files=self.files), path.parent
-        settings = read_team(source, self.overrides, folder=folder, files=self.files)
+            source = SettingsSource.read(pool_file(self.name), files=self.files)
+        settings = read_team(source, self.overrides)
         written = settings.budget.day_usd
         if written is None or self.sets("budget.day_usd"):
             return settings
@@ -79,20 +78,14 @@ def smaller_day_limit(written: float | None) -> float | None:
     return _smaller(written, read_day_budget())
 
 
-def read_team(
-    file: SettingsSource,
-    overrides: Sequence[str] = (),
-    *,
-    folder: Path = Path(),
-    files: Mapping[Path, bytes] | None = None,
-) -> TeamSettings:
-    """The settings of a file's tables with overrides. Paths in the tables are relative to the folder; `files` are those
-    of `SettingsOrigin`."""
-    tables, base = _resolve_paths(file.tables, folder), None
+def read_team(file: SettingsSource, overrides: Sequence[str] = ()) -> TeamSettings:
+    """The settings of a file's tables with overrides."""
+    tables, source = _resolve_paths(file), file
     override_of = {text.partition("=")[0].strip(): text for text in overrides}
     if "pool" in override_of:
         tables = {key: value for key, value in tables.items() if key not in _WORKER_FILE_KEYS}
-        tables["pool"], files = SettingsSource.of({}, [override_of["pool"]], file.name).tables["pool"], None
+        tables["pool"] = file.with_tables({}, [override_of["pool"]]).tables["pool"]
+        source = replace(file, files=None)
     conductor = tables.get("conductor", {})
     replaced = any(f"conductor.{key}" in override_of for key in SOURCES)
     if replaced and isinstance(conductor, Mapping):
@@ -102,16 +95,15 @@ def read_team(
             raise file.with_location(
                 ConfigError("the workers stand here, and pool names others; keep one of them.", ("pool",))
             )
-        path = pool_file(pool)
-        base = SettingsSource.read(path, files=files)
+        base = SettingsSource.read(pool_file(pool), files=source.files)
         if "pool" in base.tables:
             raise base.with_location(
                 ConfigError("pool names further workers; name the file that has them.", ("pool",))
             )
-        folder = path.parent
-        tables = _merge_worker_file(tables, _resolve_paths(base.tables, folder), replaced)
-    source = SettingsSource.of(tables, overrides, file.name, file.text, base)
-    return source.into(TeamSettings, SettingsOrigin(source, folder, files))
+        tables = _merge_worker_file(tables, _resolve_paths(base), replaced)
+        source = replace(source, base=base, folder=base.folder)
+    source = source.with_tables(tables, overrides)
+    return source.into(TeamSettings, source)
 
 
 def _merge_worker_file(
@@ -133,10 +125,10 @@ def _fallback_alone(conductor: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in conductor.items() if key == "fallback"}
 
 
-def _resolve_paths(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def _resolve_paths(source: SettingsSource) -> dict[str, Any]:
     """The tables with their paths made relative to the working folder. Names, addresses and paths of workers stay, and
     so does a value of a wrong type, which validation refuses."""
-    resolved = {key: dict(value) if isinstance(value, Mapping) else value for key, value in tables.items()}
+    resolved = {k: dict(value) if isinstance(value, Mapping) else value for k, value in source.tables.items()}
     for dotted in _PATHS:
         table, _, key = dotted.rpartition(".")
         section = resolved.get(table) if table else resolved
@@ -147,7 +139,7 @@ def _resolve_paths(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:
             continue
         if dotted in _IN_HOME:
             value = os.path.expanduser(value)
-        path = folder / value
+        path = source.folder / value
         is_name = shipped_pool(value) is not None if key == "pool" else not os.path.exists(path)
         if dotted not in _PATHS_OR_NAMES or not is_name:
             section[key] = str(path)
@@ -156,7 +148,7 @@ def _resolve_paths(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     if isinstance(plan, dict) and isinstance(planner, str) and planner.partition(":")[0] != "conductor":
         baseline = find_baseline(planner)
         if baseline is not None and baseline[0].reads_files and baseline[1]:
-            plan["planner"] = f"{baseline[0].name}:{folder / baseline[1]}"
+            plan["planner"] = f"{baseline[0].name}:{source.folder / baseline[1]}"
     return resolved
 
 
@@ -165,9 +157,9 @@ def check_tables(source: SettingsSource) -> None:
     source.into(TeamSettings)
 
 
-def named_store(tables: Mapping[str, Any], folder: Path) -> str | None:
+def named_store(source: SettingsSource) -> str | None:
     """The store that a file names. None if the file names none."""
-    store = _resolve_paths(tables, folder).get("store")
+    store = _resolve_paths(source).get("store")
     return store if isinstance(store, str) else None
 
 
@@ -183,7 +175,8 @@ def open_pool(team: str | TeamSettings, *, rated: bool = True, ready: bool = Tru
     settings = TeamFile(team).read() if isinstance(team, str) else team
     workers_file = settings.workers_file if settings.pool is None else pool_file(settings.pool)
     # A loop of links stays as it is, since reading it has raised an error before.
-    kinds = _nested_kinds((Path(os.path.realpath(workers_file)),), settings.origin.files)
+    files = None if settings.source is None else settings.source.files
+    kinds = _nested_kinds((Path(os.path.realpath(workers_file)),), files)
     return _open_pool(settings, kinds, rated=rated, ready=ready)
 
 
@@ -195,9 +188,8 @@ def _open_pool(
             "No team is named, so there is nobody to ask. `podium init` finds the models on this machine and writes "
             "team.toml; else name a team file with --team."
         )
-    source = settings.origin.source or SettingsSource.of({}, (), "the settings")
-    folder = settings.origin.folder
-    return build_pool(settings, source, folder, kinds, rated=rated, ready=ready)
+    source = settings.source or SettingsSource("the settings", {})
+    return build_pool(settings, source, kinds, rated=rated, ready=ready)
 
 
 def _nested_kinds(chain: tuple[Path, ...], files: Mapping[Path, bytes] | None) -> dict[str, WorkerKind]:
@@ -222,8 +214,10 @@ def _open_nested(
         )
     keys = spec.model_dump(mode="json", include={"conductor", "plan", "budget"}, exclude_unset=True)
     try:
-        tables = SettingsSource.of({"pool": spec.pool, **keys}, (), f"Worker {spec.name!r}")
-        settings = read_team(tables, folder=context.folder, files=files)
+        tables = {"pool": spec.pool, **keys}
+        settings = read_team(
+            SettingsSource(f"Worker {spec.name!r}", tables, folder=context.folder, files=files)
+        )
         pool = _open_pool(settings, _nested_kinds((*chain, path), files))
     except ConfigError as error:
         raise ConfigError(str(error), ("pool",)) from None

@@ -56,7 +56,7 @@ class Pool:
             fallbacks form a circle.
     """
 
-    __slots__ = ("_aliases", "_by_name", "_workers", "folder", "profiles", "ratings", "secrets", "source")
+    __slots__ = ("_aliases", "_by_name", "_workers", "profiles", "ratings", "secrets", "source")
 
     def __init__(
         self,
@@ -64,15 +64,12 @@ class Pool:
         ratings: Ratings | None = None,
         *,
         source: SettingsSource | None = None,
-        folder: Path = Path(),
         secrets: Secrets | None = None,
     ) -> None:
         self.ratings = ratings
         """The ratings of the workers. None if no worker was measured."""
         self.source = source
         """The file that the pool was read from. None if it was made in a program."""
-        self.folder = folder
-        """The folder that paths in that file are relative to."""
         self.secrets = Secrets.of_proxies() if secrets is None else secrets
         """The secrets that the pool's workers, and an endpoint that plans for the pool, remove from messages and
         replies."""
@@ -224,13 +221,12 @@ def load_pool(
         ConfigError: the file cannot be used. The message is one sentence that names the file and the line.
     """
     source = SettingsSource.read(path, overrides)
-    return build_pool(source.into(PoolSpec), source, path.parent, rated=rated, ready=ready)
+    return build_pool(source.into(PoolSpec), source, rated=rated, ready=ready)
 
 
 def build_pool(
     spec: PoolSpec,
     source: SettingsSource,
-    folder: Path,
     kinds: Mapping[str, WorkerKind] | None = None,
     *,
     rated: bool = True,
@@ -239,7 +235,6 @@ def build_pool(
     """Build the workers of a file that has been read.
 
     Args:
-        folder: paths of workers and ratings are relative to it, those of overrides to the working folder.
         kinds: further kinds of workers, by name.
         rated: whether the ratings that the file names are read.
         ready: whether every worker must be ready to be called. If not, an `UnavailableWorker` stands for one that is
@@ -248,10 +243,10 @@ def build_pool(
     Raises:
         ConfigError: the file has something that cannot be used.
     """
-    context = BuildContext(folder=folder)
+    context = BuildContext(folder=source.folder)
     try:
         rated_by = _with_override_paths(spec, source, ()).ratings
-        ratings = Ratings.open(folder / rated_by) if rated and rated_by else None
+        ratings = Ratings.open(source.folder / rated_by) if rated and rated_by else None
     except ConfigError as error:
         raise source.with_location(ConfigError(str(error), ("ratings",))) from None
     workers: list[Worker] = []
@@ -264,7 +259,7 @@ def build_pool(
                 raise source.with_location(ConfigError(str(error), ("worker", i, *error.where))) from None
             workers.append(UnavailableWorker(worker, error))
     try:
-        return Pool(workers, ratings, source=source, folder=folder, secrets=context.secrets)
+        return Pool(workers, ratings, source=source, secrets=context.secrets)
     except ConfigError as error:
         raise source.with_location(error) from None
 

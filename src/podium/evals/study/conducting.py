@@ -147,4 +147,4 @@ async def _result(conductor: TablePlanner, known: StudyAnswers, rollouts: Sequen
 
 
 def _with_ratings(pool: Pool, ratings: Ratings | None) -> Pool:
-    return Pool(list(pool), ratings, source=pool.source, folder=pool.folder, secrets=pool.secrets)
+    return Pool(list(pool), ratings, source=pool.source, secrets=pool.secrets)

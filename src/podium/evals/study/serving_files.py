@@ -97,7 +97,9 @@ def write_workers(
     if conducts:
         tables["conductor"] = _moved(conducts, working_folder, file.parent)
     tables["worker"] = [
-        _moved({k: v for k, v in table.items() if k != "fallback" or v in names}, pool.folder, file.parent)
+        _moved(
+            {k: v for k, v in table.items() if k != "fallback" or v in names}, pool.source.folder, file.parent
+        )
         for table in pool.source.tables["worker"]
         if table["name"] in names
     ]
