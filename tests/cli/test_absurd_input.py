@@ -11,7 +11,7 @@ from refused_commands import one_sentence
 
 from command_line import Podium
 from podium.cli.found_files import FoundFiles
-from podium.cli.trust_store import trust
+from podium.cli.trust import trust
 from tiny_policy import write_policy
 
 PASSWORD = "hunter2"

@@ -9,7 +9,7 @@ import pytest
 from podium.cli import team_options
 from podium.cli.found_files import FoundFiles
 from podium.cli.team_options import SPELLINGS, TeamOptions
-from podium.cli.trust_store import trust
+from podium.cli.trust import trust
 from podium.team.settings import TeamSettings
 from podium.team.team_file import TeamFile, open_pool
 from podium.trace import Trace

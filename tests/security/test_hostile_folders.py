@@ -21,7 +21,7 @@ from command_line import Outcome, Podium, run_command
 from podium.cli.found_files import FoundFiles
 from podium.cli.team_file import FoundTeam, find_team
 from podium.cli.team_options import RunOptions, TeamOptions
-from podium.cli.trust_store import trust
+from podium.cli.trust import trust
 from podium.errors import ConfigError, UsageError
 from podium.team.team_file import TeamFile, open_pool
 from podium_testing import FaultServer

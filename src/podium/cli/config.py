@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from podium.cli.options import JSONArray
 from podium.cli.printable import print_columns, say
-from podium.cli.team_file import FoundTeam, flat_tables
 from podium.cli.team_options import Overrides, PlannerOptions
 from podium.cli.terminal import print_json
+from podium.cli.trust import FoundTeam, flat_tables
 from podium.team.settings import TeamSettings
 from podium.team.team_file import TeamFile
 

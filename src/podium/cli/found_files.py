@@ -1,6 +1,6 @@
 """The files of a settings file that was found and not named: itself, and all that it refers to and that can act.
 
-Each is read once. `trust_store` compares their digests with what the user trusted, and pools are built from the very
+Each is read once. `trust` compares their digests with what the user trusted, and pools are built from the very
 bytes that were compared. Programs, modules, task files and podium.json are opened by others later, by their names.
 """
 

@@ -18,7 +18,7 @@ from podium.cli.pool import CHECKING, print_findings
 from podium.cli.printable import counted, printable, say
 from podium.cli.proposal import USUAL_PORT, Proposal, free_port, propose, size
 from podium.cli.terminal import confirm, open_console, print_json
-from podium.cli.trust_store import trust
+from podium.cli.trust import trust
 from podium.config.toml_text import toml_text
 from podium.errors import ConfigError, GraderError, UsageError
 from podium.sandbox.sandbox_pool import SandboxPool
