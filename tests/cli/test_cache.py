@@ -1,5 +1,6 @@
 import asyncio
 import json
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,7 @@ def test_cache_show_prints_json(podium, file):
         ("ada", 3),
         ("b\x1b[2Job", 1),
     ]
-    assert shown["workers"][0]["oldest"].endswith("+00:00")
+    assert datetime.fromisoformat(shown["workers"][0]["oldest"]).utcoffset() == timedelta(0)
 
 
 def test_cache_clear_deletes_old_or_all_replies(podium, file):

@@ -9,8 +9,6 @@ import io
 import json
 import os
 import sys
-from dataclasses import fields, is_dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -40,14 +38,7 @@ def print_json(document: Any) -> None:
     if isinstance(document, str):
         print(document, file=json_output(), flush=True)
     else:
-        print(json.dumps(document, default=_plain), flush=True)
-
-
-def _plain(value: Any) -> Any:
-    """What JSON has no form for, in values that have one."""
-    if is_dataclass(value):
-        return {field.name: getattr(value, field.name) for field in fields(value)}
-    return value.isoformat() if isinstance(value, datetime) else to_jsonable_python(value)
+        print(json.dumps(document, default=to_jsonable_python), flush=True)
 
 
 def json_output() -> TextIO:
