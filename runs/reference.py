@@ -55,7 +55,8 @@ def _line(argument: Argument) -> str:
     shown = (
         "" if argument.required or default in (None, False, (), Parameter.empty) else f" Default: {default}."
     )
-    return f"- `{', '.join(argument.names)}{metavar}`: {argument.parameter.help or ''}{shown}"
+    help_ = " ".join((argument.parameter.help or "").split())
+    return f"- `{', '.join(argument.names)}{metavar}`: {help_}{shown}"
 
 
 def _metavar(hint: Any) -> str:

@@ -13,7 +13,6 @@ def test_every_verb_explains_itself_with_an_example(podium, verb):
     explained = podium(*verb.words.split(), "--help")
     assert explained.status == 0
     assert verb.help in " ".join(explained.out.split())
-    assert "For example:\n    " in explained.out
     assert "podium " in explained.out.partition("For example:")[2]
 
 

@@ -298,5 +298,11 @@ def build_app(verbs: Sequence[Verb] = VERBS) -> App:
         parent = groups[group] if group else app
         indented = "\n".join(f"    {line}" for line in verb.example.splitlines())
         registered.add(verb.words)
-        parent.command(verb.path, name=name, help=verb.help, help_epilogue=f"For example:\n{indented}")
+        parent.command(
+            verb.path,
+            name=name,
+            help=verb.help,
+            help_epilogue=f"For example:\n\n{indented}",
+            help_format="markdown",  # Texts of several lines are wrapped anew. `podium --help` has none.
+        )
     return app

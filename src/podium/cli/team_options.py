@@ -1,8 +1,7 @@
 """The options that name a team, that all calls to workers share, and that spell a team's keys shortly.
 
 Whatever a team file has can be set by `key=value` on the command line. `SPELLINGS` gives a few keys a short option too.
-`team_file` finds the file that the options name. A help of one line stands under its option; a longer one would keep
-its line breaks there, and so stands in a `Parameter`.
+`team_file` finds the file that the options name.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from podium.cli.options import DEFAULT_STORE, Flag
+from podium.cli.options import Flag
 from podium.errors import UsageError
 
 if TYPE_CHECKING:
@@ -108,24 +107,16 @@ class RunOptions(DispatchOptions, TeamOptions):
 class PlannerOptions(RunOptions):
     """The options of verbs in which a planner plans."""
 
-    planner: Annotated[
-        str | None,
-        Parameter(
-            help="conductor; conductor:WORKER, a worker that conducts untrained; or a baseline: single:WORKER, "
-            "self-consistency:WORKER:SAMPLES, constant:FILE or random (plan.planner)."
-        ),
-    ] = None
+    planner: str | None = None
+    """conductor; conductor:WORKER, a worker that conducts untrained; or a baseline: single:WORKER,
+    self-consistency:WORKER:SAMPLES, constant:FILE or random (plan.planner)."""
     conductor: str | None = None
     """A trained Conductor's folder, or the name of a shipped one (conductor.checkpoint)."""
     max_steps: int | None = None
     """The most steps of a plan (plan.max_steps). Default: as many as the Conductor was trained with, else 5."""
-    rounds: Annotated[
-        int | None,
-        Parameter(
-            help="The most plans for a question; with 2 or more, the planner sees its answer and may plan again "
-            "(budget.rounds). Default: as many as the Conductor was trained with, else 1."
-        ),
-    ] = None
+    rounds: int | None = None
+    """The most plans for a question; with 2 or more, the planner sees its answer and may plan again (budget.rounds).
+    Default: as many as the Conductor was trained with, else 1."""
     budget_usd: float | None = None
     """The most dollars for a question (budget.usd)."""
 
@@ -140,26 +131,18 @@ class PlannerOptions(RunOptions):
 class AskOptions(PlannerOptions):
     """The options of questions of the command line."""
 
-    store: Annotated[
-        str | None,
-        Parameter(
-            help="Where traces are kept (store): an SQLite file, or for a server, which keeps keys there too, "
-            f"postgresql://USER@HOST/DATABASE. Default: {DEFAULT_STORE}."
-        ),
-    ] = None
+    store: str | None = None
+    """Where traces are kept (store): an SQLite file, or for a server, which keeps keys there too,
+    postgresql://USER@HOST/DATABASE. Default: $PODIUM_STORE, else ~/.local/share/podium/traces.sqlite."""
 
 
 @dataclass(frozen=True)
 class ServeOptions(AskOptions):
     """The options of a server."""
 
-    host: Annotated[
-        str | None,
-        Parameter(
-            help="The address to listen on (serve.host). Any other than this machine's own (127.0.0.1, ::1, "
-            "localhost) needs keys. Default: 127.0.0.1."
-        ),
-    ] = None
+    host: str | None = None
+    """The address to listen on (serve.host). Any other than this machine's own (127.0.0.1, ::1, localhost) needs keys.
+    Default: 127.0.0.1."""
     port: int | None = None
     """The port; 0 takes a free one (serve.port). Default: 8080."""
     drain: float | None = None
@@ -172,13 +155,9 @@ class ServeOptions(AskOptions):
 class EvalOptions(PlannerOptions):
     """The options of a comparison."""
 
-    tasks: Annotated[
-        str | None,
-        Parameter(
-            help="The task set, a task file (NAME.toml), a table (NAME.csv, NAME.jsonl) or a recording "
-            "(NAME.parquet) (eval.tasks). Default: the run's."
-        ),
-    ] = None
+    tasks: str | None = None
+    """The task set, a task file (NAME.toml), a table (NAME.csv, NAME.jsonl) or a recording (NAME.parquet) (eval.tasks).
+    Default: the run's."""
     split: str | None = None
     """The split to compare on (eval.split). Default: test."""
     questions: int | None = None
