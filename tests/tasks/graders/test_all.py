@@ -151,7 +151,7 @@ TABLES = (
     'kind = "choice"\nanswer = "boxed"',
     'kind = "regex"\nanswer = "whole"',
     'kind = "set"\nseparator = ";"\nrepeats = true',
-    'kind = "json"\nextra_keys = true\n[json_schema]\ntype = "object"\nrequired = ["a"]',
+    'kind = "json"\nextra_keys = true',
     f'kind = "judge"\ntie = 0.5\nrubric = "Be kind."\n{WORKER}',
 )
 

@@ -1,24 +1,8 @@
-"""JSON values: found whole, read to the letter, compared with the gold ones, held to a schema."""
-
-import json
-from typing import Any
+"""JSON values: found whole, read to the letter, compared with the gold ones."""
 
 import pytest
 
-from podium.config import build
-from podium.errors import ConfigError, GraderError
 from podium.tasks.graders.json_grader import Json
-
-TREE = {
-    "type": "object",
-    "properties": {
-        "day": {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}$"},
-        "tags": {"type": "array", "uniqueItems": True},
-        "tree": {"$ref": "#/$defs/tree"},
-    },
-    "required": ["day"],
-    "$defs": {"tree": {"type": "array", "items": {"$ref": "#/$defs/tree"}}},
-}
 
 
 @pytest.mark.parametrize(
@@ -90,57 +74,6 @@ async def test_keys_that_the_gold_answer_has_not_are_allowed_where_that_is_set()
 
 
 @pytest.mark.parametrize(
-    ("value", "score"),
-    [
-        ({"day": "2024-01"}, 1),
-        ({"day": "January"}, 0),
-        ({}, 0),
-        ([], 0),
-        ({"day": "2024-01", "tags": [1, True, "1", [1]]}, 1),
-        ({"day": "2024-01", "tags": [1, 1.0]}, 0),
-        ({"day": "2024-01", "tags": [{"a": 1, "b": 2}, {"b": 2, "a": 1}]}, 0),
-        ({"day": "2024-01", "tree": [[], [[]]]}, 1),
-        ({"day": "2024-01", "tree": [[], [0]]}, 0),
-    ],
-)
-async def test_a_schema_holds_beyond_the_gold_values(value: Any, score: float) -> None:
-    grader = Json(json_schema=TREE, extra_keys=True)
-    assert (await grader(json.dumps(value), "{}")).score == score
-
-
-async def test_a_schema_is_bounded_on_hostile_values() -> None:
-    grader = Json(json_schema=TREE, extra_keys=True)
-    many = json.dumps({"day": "2024-01", "tags": [{}] * 24_000})
-    deep = '{"day": "2024-01", "tree": ' + "[" * 63 + "]" * 63 + "}"
-    assert (await grader(many, "{}")).score == 0
-    assert (await grader(deep, "{}")).score == 1
-
-
-async def test_a_schema_that_fails_is_the_graders_failure() -> None:
-    slow = Json(json_schema={"pattern": "(?:a|aa)+(?:a|aa)+(?:a|aa)+$b"}, extra_keys=True)
-    text = json.dumps("a" * 3000)
-    with pytest.raises(GraderError, match="takes more than 1 s"):
-        await slow(text, text)
-    nowhere = Json(json_schema={"$ref": "#/nothing"}, extra_keys=True)
-    with pytest.raises(GraderError, match="cannot be followed"):
-        await nowhere("{}", "{}")
-    assert "cannot be checked" in str(Json(json_schema={"$ref": "#/nothing"}).gold_problem("1"))
-
-
-@pytest.mark.parametrize(
-    ("schema", "reason"),
-    [
-        ({"type": "thing"}, "no JSON Schema"),
-        ({"$ref": "https://example.org/schema"}, "leaves the schema"),
-        ({"properties": {"a": {"patternProperties": {}}}}, "patternProperties"),
-    ],
-)
-def test_a_schema_that_cannot_be_used_is_refused_when_it_is_read(schema: dict[str, Any], reason: str) -> None:
-    with pytest.raises(ConfigError, match=reason):
-        build({"kind": "json", "json_schema": schema}, Json)
-
-
-@pytest.mark.parametrize(
     ("grader", "gold", "good"),
     [
         (Json(), "{}", True),
@@ -151,10 +84,7 @@ def test_a_schema_that_cannot_be_used_is_refused_when_it_is_read(schema: dict[st
         (Json(), "[" * 100 + "]" * 100, False),
         (Json(extra_keys=True), "{}", False),
         (Json(extra_keys=True), '{"a": 1}', True),
-        (Json(json_schema=TREE, extra_keys=True), "{}", True),
-        (Json(json_schema=TREE), "{}", False),
-        (Json(json_schema=TREE), '{"day": "2024-01"}', True),
     ],
 )
-def test_a_gold_answer_is_json_that_fits_the_schema(grader: Json, gold: str, good: bool) -> None:
+def test_a_gold_answer_is_json_that_can_be_graded(grader: Json, gold: str, good: bool) -> None:
     assert (grader.gold_problem(gold) is None) is good

@@ -287,11 +287,6 @@ async def test_a_pattern_that_takes_too_long_is_a_failure_not_a_wrong_answer() -
     assert (await Regex()("Answer: b", slow)).score == 0
 
 
-def test_regex_search_mode_accepts_a_partial_match() -> None:
-    assert matches("b", "abc", whole=False)
-    assert not matches("b", "abc")
-
-
 def test_invalid_gold_pattern_is_a_grader_failure() -> None:
     with pytest.raises(GraderError, match="is no pattern"):
         matches("(", "a")

@@ -230,17 +230,16 @@ class Regex(GraderSettings):
         return Grade(float(same), answer)
 
 
-def matches(pattern: str, text: str, *, whole: bool = True) -> bool:
-    """Whether a pattern matches a text: all of it, or a part of it unless `whole`.
+def matches(pattern: str, text: str) -> bool:
+    """Whether a pattern matches all of a text.
 
     Raises:
         GraderError: the pattern is invalid, or takes too long.
         ConfigError: the package regex is not installed.
     """
     compiled = _compiled(pattern)
-    match = compiled.fullmatch if whole else compiled.search
     try:
-        return match(text, timeout=_SECONDS, concurrent=True) is not None
+        return compiled.fullmatch(text, timeout=_SECONDS, concurrent=True) is not None
     except TimeoutError:
         raise GraderError(
             f"{_short(pattern)} takes more than {_SECONDS:g} s on an answer; write it without repeats in repeats."
