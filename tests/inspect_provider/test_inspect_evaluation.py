@@ -88,7 +88,7 @@ def test_a_question_that_failed_is_an_error_of_its_sample(table):
 def test_podium_grades_inspect_answers_as_inspect_does(table):
     log = inspect_eval("calculators.toml", table, **{"plan.planner": "single:egon"})
     of_ours = InspectTask(task=f"{QUESTIONS}@sums", args={"table": table, "size": 20})
-    tasks = {task.id: task for task in of_ours.read("test").tasks}
+    tasks = {task.id: task for task in of_ours.read_splits(("test",))["test"].tasks}
     assert len(tasks) == len(log.samples)
     for sample in log.samples:
         task = tasks[f"inspect/sums/{sample.id}"]

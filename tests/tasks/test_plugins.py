@@ -38,9 +38,9 @@ class Capitals(TaskSetSpec):
     def splits(self):
         return ("test",)
 
-    def read(self, split):
+    def read_splits(self, splits):
         rows = [Row("atlas, line 1", {"country": "Peru", "capital": "Lima"})]
-        return read_tasks(rows, self.record_to_sample, Exact(), name=self.set)
+        return {"test": read_tasks(rows, self.record_to_sample, Exact(), name=self.set)}
 
     def record_to_sample(self, values):
         return Sample(f"What is the capital of {values['country']}?", values["capital"], values["country"])
@@ -99,9 +99,9 @@ def test_a_grader_and_a_task_set_of_another_package_are_used_by_name(folder: Pat
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
-        ("acme:Prefix", "acme:Capitals", "is no GraderSettings with a default kind"),
-        ("acme:Capitals", "acme:Prefix", "is no TaskSetSpec with a default set"),
-        ('"capitals"', '"towns"', "is the task set 'towns' and needs an entry point of that name"),
+        ("acme:Prefix", "acme:Capitals", 'is no GraderSettings with the default kind = "prefix"'),
+        ("acme:Capitals", "acme:Prefix", 'is no TaskSetSpec with the default set = "capitals"'),
+        ('"capitals"', '"towns"', 'is no TaskSetSpec with the default set = "capitals"'),
     ],
 )
 def test_broken_plugin_is_reported_in_one_sentence(folder: Path, old: str, new: str, problem: str) -> None:

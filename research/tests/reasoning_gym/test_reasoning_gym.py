@@ -181,7 +181,7 @@ def test_a_question_is_the_same_in_another_process_however_it_hashes(tasks: Task
     names = GENERATORS if NIGHTLY else ("isomorphic_strings", "list_functions", "polynomial_multiplication")
     program = (
         "import json; from podium_research.reasoning_gym.task_set import ReasoningGym\n"
-        f"read = ReasoningGym(generators={names!r}, size=2).read('validation')\n"
+        f"read = ReasoningGym(generators={names!r}, size=2).read_splits(('validation',))['validation']\n"
         "print(json.dumps([(task.id, task.question.text, task.gold) for task in read.tasks]))"
     )
     other = subprocess.run(
@@ -200,9 +200,9 @@ def test_split_is_the_same_read_alone_and_larger_sizes_extend_the_split() -> Non
     spec = like(generators=("gcd",), size=4)
     together = spec.read_splits(spec.splits)
     for split in spec.splits:
-        alone = spec.read(split)
+        alone = spec.read_splits((split,))[split]
         assert [task.id for task in alone.tasks] == [task.id for task in together[split].tasks]
-    more = spec.model_copy(update={"size": 9}).read("test").tasks
+    more = spec.model_copy(update={"size": 9}).read_splits(("test",))["test"].tasks
     assert [task.id for task in more[:4]] == [task.id for task in together["test"].tasks]
 
 
@@ -224,7 +224,7 @@ def test_seeds_and_settings_give_other_questions_and_splits_stay_apart() -> None
 
 def test_a_generator_with_few_questions_gives_them_and_counts_the_missing() -> None:
     spec = like(generators=("coin_flip",), size=200)
-    reading = spec.read("test")
+    reading = spec.read_splits(("test",))["test"]
     assert 30 < len(reading.tasks) < 200
     reason = "coin_flip of reasoning-gym has no more different questions; ask for fewer."
     assert reading.skipped == {reason: 200 - len(reading.tasks)}
@@ -238,7 +238,7 @@ def test_level_is_capped_by_the_curriculum_and_settings_override_levels() -> Non
         size=2,
     )
     spell, other, *_ = (
-        next(task for task in spec.read("test").tasks if task.facts["family"] == name)
+        next(task for task in spec.read_splits(("test",))["test"].tasks if task.facts["family"] == name)
         for name in spec.generators
     )
     assert str(spell.facts["difficulty"]).startswith("level ")
@@ -271,7 +271,7 @@ def test_settings_that_reasoning_gym_refuses_give_one_sentence(
 ) -> None:
     spec = like(**dict(build(table, ReasoningGym)))
     with pytest.raises(ConfigError) as error:
-        spec.read("test")
+        spec.read_splits(("test",))["test"]
     assert re.fullmatch(sentence, str(error.value))
 
 
@@ -288,5 +288,5 @@ def test_reasoning_gym_writes_only_into_its_own_folders(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    assert ReasoningGym(generators=("codeio",), size=2).read("test").tasks
+    assert ReasoningGym(generators=("codeio",), size=2).read_splits(("test",))["test"].tasks
     assert not list(tmp_path.glob("*.*"))

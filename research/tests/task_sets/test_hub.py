@@ -143,7 +143,7 @@ def test_hub_questions_of_later_splits_are_removed_from_earlier_splits(data: Pat
     )
     assert 5 <= len(asked["validation"]) <= 40
     assert readings["train"].skipped == {"questions that stand in a later split too": 1}
-    assert {split: GSM8K().read(split) for split in readings} == readings
+    assert {split: GSM8K().read_splits((split,))[split] for split in readings} == readings
 
 
 def test_hub_set_counts_or_refuses_invalid_rows_as_configured(data: Path) -> None:
@@ -154,15 +154,15 @@ def test_hub_set_counts_or_refuses_invalid_rows_as_configured(data: Path) -> Non
     ]
     write(data / "main/train-00000-of-00001.parquet", rows)
     write(data / "main/test-00000-of-00001.parquet", rows)
-    reading = GSM8K().read("test")
+    reading = GSM8K().read_splits(("test",))["test"]
     assert len(reading.tasks) == 2
     assert sum(reading.skipped.values()) == 2
     with pytest.raises(ConfigError) as refused:
-        GSM8K(on_bad_row="refuse").read("test")
+        GSM8K(on_bad_row="refuse").read_splits(("test",))["test"]
     assert str(refused.value).startswith("test-00000-of-00001.parquet, row 3: ")
 
 
 def test_unknown_hub_split_is_refused_with_the_known_splits() -> None:
     assert GSM8K().splits == ("train", "validation", "test")
     with pytest.raises(ConfigError, match="There is no split 'dev'; there is train, validation, test"):
-        GSM8K().read("dev")
+        GSM8K().read_splits(("dev",))

@@ -70,14 +70,14 @@ def _letters(task: Task) -> str:
 
 def test_broken_rows_are_counted_by_their_reason_or_refused_by_their_place(case: Case) -> None:
     for split, reasons in case.broken.items():
-        skipped = dict(case.spec.read(split).skipped)
+        skipped = dict(case.spec.read_splits((split,))[split].skipped)
         skipped.pop(IN_LATER_SPLIT, None)
         assert sum(skipped.values()) == len(reasons)
         for reason in reasons:
             assert any(reason.partition("'")[0] in said for said in skipped), (reason, skipped)
         strict = case.spec.model_copy(update={"on_bad_row": "refuse"})
         with pytest.raises(ConfigError, match=r"(row|line) \d+: .*on_bad_row") as refused:
-            strict.read(split)
+            strict.read_splits((split,))
         assert reasons[0] in str(refused.value)
 
 

@@ -38,7 +38,7 @@ def releases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ids(spec: LiveCodeBench, split: str = "test") -> list[str]:
-    return [task.id.removeprefix("livecodebench/") for task in spec.read(split).tasks]
+    return [task.id.removeprefix("livecodebench/") for task in spec.read_splits((split,))[split].tasks]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_row_without_a_day_is_broken_and_not_out_of_the_window(
     lay(tmp_path, {"livecodebench/code_generation_lite/test6.jsonl": table})
     monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
     spec = build({"since": "2024-01-01"}, LiveCodeBench)
-    assert sum(spec.read("test").skipped.values()) == 1
+    assert sum(spec.read_splits(("test",))["test"].skipped.values()) == 1
 
 
 def gold(private: str, *, public: object = None, function: object = None) -> str:
@@ -179,7 +179,7 @@ async def test_all_tests_must_pass_public_and_private(
     lay(tmp_path, {"livecodebench/code_generation_lite/test6.jsonl": table})
     monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
     weak = LiveCodeBench().grading.model_copy(update={"allow_weak_sandbox": True})
-    program, function = LiveCodeBench(grading=weak).read("test").tasks
+    program, function = LiveCodeBench(grading=weak).read_splits(("test",))["test"].tasks
     for task, code, score in (
         (program, ADDS, 1.0),
         (program, "import sys\nprint(sum(map(int, sys.stdin.read().split())), end=' \\n\\n')", 1.0),

@@ -47,12 +47,12 @@ def test_aime_answers_are_whole_numbers_whatever_their_dress(
     for year in (2024, 2025):
         spec = opened(CASES[f"aime-{year}"](), tmp_path, monkeypatch)
         assert spec.label == f"aime-{year}"
-        golds[year] = [task.gold for task in spec.read("test").tasks]
+        golds[year] = [task.gold for task in spec.read_splits(("test",))["test"].tasks]
     assert golds == {2024: ["25", "336"], 2025: ["25", "336"]}
 
 
 async def test_aime_takes_leading_noughts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    task, _ = opened(CASES["aime-2025"](), tmp_path, monkeypatch).read("test").tasks
+    task, _ = opened(CASES["aime-2025"](), tmp_path, monkeypatch).read_splits(("test",))["test"].tasks
     assert (await task.grade("\\boxed{025}")).correct
 
 

@@ -31,8 +31,8 @@ class ExtensibleTable(Generic[Spec]):
     def __init__(self, table: Sequence[type[Spec]], base: type[Any], *, group: str, tag: str) -> None:
         self._table = {_name(row, tag): row for row in table}
         self._base, self._tag = base, tag
-        self._noun = group.removeprefix("podium.").removesuffix("s").replace("_", " ")
-        self._plugins = PluginGroup[Any](group, self._noun)
+        noun = group.removeprefix("podium.").removesuffix("s").replace("_", " ")
+        self._plugins = PluginGroup[Any](group, noun)
 
     @property
     def installed_names(self) -> tuple[str, ...]:
@@ -43,21 +43,17 @@ class ExtensibleTable(Generic[Spec]):
         """The class of this name, or None if there is none.
 
         Raises:
-            ConfigError: the entry point cannot be loaded, or is not a class derived from `base` of that name.
+            ConfigError: the entry point cannot be loaded, or is no class derived from `base` of that name.
         """
         if name in self._table:
             return self._table[name]
-        plugin: Any = self._plugins.find(name)
-        if plugin is None:
-            return None
-        tag = _name(plugin, self._tag) if isinstance(plugin, type) and issubclass(plugin, self._base) else ""
-        if not tag:
-            raise self._plugins.refusal(name, f"is no {self._base.__name__} with a default {self._tag}")
-        if tag != name:
+        found: Any = self._plugins.find(name)
+        is_one = isinstance(found, type) and issubclass(found, self._base)
+        if found is not None and not (is_one and _name(found, self._tag) == name):
             raise self._plugins.refusal(
-                name, f"is the {self._noun} {tag!r} and needs an entry point of that name"
+                name, f'is no {self._base.__name__} with the default {self._tag} = "{name}"'
             )
-        return plugin  # type: ignore[no-any-return]
+        return found  # type: ignore[no-any-return]
 
     @property
     def union(self) -> OpenUnion:

@@ -17,7 +17,7 @@ TASKS = Path(__file__).parent / "inspect_tasks.py"
 
 
 def read(name, **settings):
-    return InspectTask(task=f"{TASKS}@{name}", **settings).read("test")
+    return InspectTask(task=f"{TASKS}@{name}", **settings).read_splits(("test",))["test"]
 
 
 def only(name, **settings):
@@ -173,7 +173,7 @@ def test_samples_that_are_no_questions_are_refused_or_counted():
 )
 def test_a_task_that_cannot_be_a_set_is_refused_in_one_sentence(settings, sentence):
     with pytest.raises(ConfigError) as refused:
-        InspectTask(**settings).read("test")
+        InspectTask(**settings).read_splits(("test",))["test"]
     assert sentence in str(refused.value)
     assert "\n" not in str(refused.value)
 
@@ -208,4 +208,4 @@ def test_a_file_is_seen_from_the_task_files_folder_and_a_package_is_not():
 def test_without_inspect_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "inspect_ai", None)
     with pytest.raises(ConfigError, match=r"install it with: pip install 'podium-conductor\[inspect\]'"):
-        InspectTask(task="evals/gsm8k").read("test")
+        InspectTask(task="evals/gsm8k").read_splits(("test",))["test"]

@@ -81,9 +81,6 @@ class ReasoningGym(TaskSetSpec):
         """The processes that make questions and grade answers."""
         return ReasoningGymPool()
 
-    def read(self, split: str) -> LoadedSplit:
-        return self.read_splits((split,))[split]
-
     def read_splits(self, splits: Collection[str]) -> Mapping[str, LoadedSplit]:
         configs = self._generator_configs(self.pool.names())
         with ThreadPoolExecutor(self.pool.concurrency) as threads:

@@ -67,9 +67,6 @@ class HubSet(TaskSetSpec):
     def splits(self) -> tuple[str, ...]:
         return available_splits(self.files)
 
-    def read(self, split: str) -> LoadedSplit:
-        return self.read_splits((split,))[split]
-
     def read_splits(self, splits: Collection[str]) -> Mapping[str, LoadedSplit]:
         return read_disjoint(self.files, splits, self._read)
 

@@ -94,16 +94,12 @@ class TaskSetSpec(Settings):
         """The splits that it has, of train, validation and test."""
 
     @abstractmethod
-    def read(self, split: str) -> LoadedSplit:
-        """Read all tasks of a split, in the order of the source.
+    def read_splits(self, splits: Collection[str]) -> Mapping[str, LoadedSplit]:
+        """Read all tasks of some splits, each in the order of the source, which is read once.
 
         Raises:
             ConfigError: files are missing (the message says what to fetch), or a row is refused.
         """
-
-    def read_splits(self, splits: Collection[str]) -> Mapping[str, LoadedSplit]:
-        """Read several splits. A set that needs one split to read another reads it once."""
-        return {split: self.read(split) for split in splits}
 
     def with_base_dir(self, folder: Path) -> Self:
         """The same set, with its relative paths taken from a folder."""

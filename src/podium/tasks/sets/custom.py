@@ -152,9 +152,6 @@ class CustomSet(TaskSetSpec):
         files = {split: folder / file for split, file in self.files.items()}
         return self.model_copy(update={"file": self.file and folder / self.file, "files": files})
 
-    def read(self, split: str) -> LoadedSplit:
-        return self.read_splits((split,))[split]
-
     def read_splits(self, splits: Collection[str]) -> Mapping[str, LoadedSplit]:
         if self.file is not None:
             return read_disjoint(SPLIT_ORDER, splits, self._divide(self.file).__getitem__)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -49,7 +49,7 @@ class InspectTask(TaskSetSpec):
         file, at, name = self.task.rpartition("@")
         return self.model_copy(update={"task": f"{folder / file}@{name}"}) if at else self
 
-    def read(self, split: str) -> LoadedSplit:
+    def read_splits(self, splits: Collection[str]) -> Mapping[str, LoadedSplit]:
         if find_spec("inspect_ai") is None:
             raise ConfigError(
                 "Inspect's tasks need inspect-ai; install it with: pip install 'podium-conductor[inspect]'."
@@ -57,7 +57,7 @@ class InspectTask(TaskSetSpec):
         loaded = self._load()
         # In a thread, because solvers need an event loop, and the caller may be running one.
         with ThreadPoolExecutor(1) as thread:
-            return thread.submit(asyncio.run, self._read(loaded)).result()
+            return {"test": thread.submit(asyncio.run, self._read(loaded)).result()}
 
     async def _read(self, loaded: inspect_ai.Task) -> LoadedSplit:
         from podium.tasks.sets.inspect_samples import InspectGrader, samples_of  # noqa: PLC0415 - loads Inspect
