@@ -1,7 +1,8 @@
-r"""The number that a short text states: `1,234.50`, `1.234,50`, `$12`, `45 %`, `3 apples`, `3 1/2`, `\frac{7}{2}`.
+r"""Notations of numbers: the number that a short text states, and the numbers inside LaTeX in one notation.
 
-Graders and votes read numbers with it. It computes nothing but the value of a fraction or a periodic decimal; for
-formulas there is the grader `math`.
+`read_number` reads `1,234.50`, `1.234,50`, `$12`, `45 %`, `3 apples`, `3 1/2`, `\frac{7}{2}`. Graders and votes use it.
+It computes nothing but the value of a fraction or a periodic decimal; for formulas there is the grader `math`, which
+has `plain_numbers` rewrite theirs.
 """
 
 from __future__ import annotations
@@ -71,6 +72,26 @@ _NOTATIONS = tuple(
 _DECIMAL = re.compile(r"(\d{0,60})(?:\.(\d{0,60})(?:\((\d{1,40})\))?)?(?:[eE]([-+]?\d{1,3}))?")
 _FRACTION = re.compile(r"(?:(\d{1,50}) )?(\d{1,50}) ?[/\u2044] ?(\d{1,50})|(\d{1,50})? ?([¼½¾⅐-⅞])")
 
+_GROUPED = re.compile(
+    r"(?<![\d.,])(?:"
+    r"\d{1,3}(?:(?:\{,\}|,\\! ?|\\[,;:! ]|~|[ \u00a0\u2009\u202f])\d{3})+(?!\d)"
+    r"|(?<![(\[{])[1-9]\d{0,2}(?>(?:,\d{3})+)(?!\d)|[1-9]\d{0,2}(?>(?:,\d{3})+)(?!\d|\s*[)\]}\\])"
+    r")"
+)
+"""A number with digits in groups of three. In brackets that hold nothing else, commas separate numbers: (100,200)."""
+_POINTED = re.compile(
+    r"(?<![\d.,(\[{])(?:(\d{1,3}(?:\.\d{3})+),(\d{1,2})(?![\d.,])|(\d{1,3}(?:\.\d{3}){2,})(?![\d.,]\d|\d))"
+)
+"""A number with points between groups of digits: `1.234,50`, `1.234.567`."""
+_REPEATED = (
+    (re.compile(r"\\dot ?\{?(\d)\}?(\d{0,40})\\dot ?\{?(\d)\}?"), r"\\overline{\1\2\3}"),
+    (re.compile(r"\\(?:dot|bar|overline) ?(?:\{(\d{1,40})\}|(\d))"), r"\\overline{\1\2}"),
+    (re.compile(r"(?<!\d)(\d{0,40}\.\d{0,40})\((\d{1,40})\)(?![\w(^])"), r"\1\\overline{\2}"),
+)
+"""Other notations of `0.\\overline{3}`: `0.\\dot{3}`, `0.(3)`."""
+_REPEATING = re.compile(r"(?<!\d)(\d{0,40})\.(\d{0,40})\\overline\{(\d{1,40})\}")
+_IN_PERCENT = re.compile(r"(?<![\d.])(\d{1,9})? ?\\frac\{(\d{1,9})\}\{(\d{1,9})\}\\%")
+
 
 def read_number(text: str, *, fractions: bool = True) -> Fraction | None:
     """The number that a text states, or None if it states no number or several. `1/2` is a number with `fractions`.
@@ -99,12 +120,36 @@ def without_emphasis(text: str) -> str:
     return _EMPHASIS.sub(r"\2", text)
 
 
+def plain_numbers(text: str) -> str:
+    """Write grouped numbers without their groups, decimals with a point, and decimals that repeat as fractions."""
+    plain = _GROUPED.sub(lambda match: re.sub(r"\D", "", match.group()), text)
+    plain = _POINTED.sub(_with_point, plain)
+    for pattern, by in _REPEATED:
+        plain = pattern.sub(by, plain)
+    return _REPEATING.sub(lambda match: latex_fraction(_decimal(*match.groups())), plain)
+
+
+def decimal_percent(text: str) -> str:
+    r"""Write `4\frac{1}{5}\%` as `4.2\%`; without the sign, if it has no end in decimals."""
+    return _IN_PERCENT.sub(_in_percent, text)
+
+
+def latex_fraction(value: Fraction) -> str:
+    """A value as `\\frac{1}{6}`."""
+    return f"\\frac{{{value.numerator}}}{{{value.denominator}}}"
+
+
+def sign_value(sign: str) -> Fraction:
+    """The value of a fraction that is one character, such as `½`."""
+    return Fraction(numeric(sign)).limit_denominator(10)
+
+
 def _unsigned(text: str, fractions: bool) -> Fraction | None:
     fraction = _FRACTION.fullmatch(text) if fractions else None
     if fraction:
         whole, above, below, before, sign = fraction.groups()
         if sign:
-            return int(before or 0) + Fraction(numeric(sign)).limit_denominator(10)
+            return int(before or 0) + sign_value(sign)
         return int(whole or 0) + Fraction(int(above), int(below)) if int(below) else None
     for pattern, separators, point in _NOTATIONS:
         if pattern.fullmatch(text) and not text.startswith("0,"):
@@ -122,3 +167,16 @@ def _decimal(whole: str, fixed: str, repeated: str) -> Fraction:
     value = Fraction(int(f"{whole}{fixed}" or 0), 10 ** len(fixed))
     nines = (10 ** len(repeated) - 1) * 10 ** len(fixed)
     return value + Fraction(int(repeated), nines) if repeated else value
+
+
+def _with_point(match: re.Match[str]) -> str:
+    whole, decimals, grouped = match.groups()
+    return f"{whole.replace('.', '')}.{decimals}" if whole else grouped.replace(".", "")
+
+
+def _in_percent(match: re.Match[str]) -> str:
+    whole, above, below = (int(part or 0) for part in match.groups())
+    value = Fraction(above + whole * below, below) if below else None
+    if value is None or 10**9 % value.denominator:
+        return match[0].removesuffix("\\%")
+    return f"{float(value):.9f}".rstrip("0").rstrip(".") + "\\%"

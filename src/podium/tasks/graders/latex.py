@@ -14,13 +14,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import NamedTuple
-from unicodedata import numeric
 
 from podium.reading.answer import to_nfkc
 from podium.reading.math_words import SCALES, changes_value, joins_numbers, words_to_math
-from podium.tasks.graders.number_notation import decimal_percent, plain_numbers
+from podium.reading.numerals import decimal_percent, latex_fraction, plain_numbers, sign_value
 
 _MAX_STATEMENT_CHARS = 4000
 _TEXT = re.compile(
@@ -61,11 +59,6 @@ _JOINED_WORDS = 3
 """The most words between two values that a comma or "and" joins, as in "5 hours and 30 minutes"."""
 
 
-def _fraction(sign: str) -> str:
-    value = Fraction(numeric(sign)).limit_denominator(10)
-    return f"\\frac{{{value.numerator}}}{{{value.denominator}}}"
-
-
 _SIGNS = str.maketrans(
     {
         "−": "-",
@@ -88,7 +81,7 @@ _SIGNS = str.maketrans(
         "∅": r"\emptyset ",
         "√": "sqrt",
         "°": r"^\circ ",
-        **{sign: _fraction(sign) for sign in "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"},
+        **{sign: latex_fraction(sign_value(sign)) for sign in "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"},
         "’": "'",
         "“": '"',
         "”": '"',
