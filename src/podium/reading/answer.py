@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from podium.reading.boxes import boxed_answer
 from podium.reading.thoughts import without_thoughts
 
 ANSWER_WORD = (
@@ -55,7 +56,7 @@ def final_answer(text: str) -> str | None:
     start, stop, tag = find_tagged(text)
     line_start, line = _after_word(text, start, stop)
     named = (line, tag) if line_start > start else (tag, line)
-    for candidate in (*named, boxed_answer(text), _last_part(text)):
+    for candidate in (*named, boxed_answer(text, closed=True), _last_part(text)):
         answer = strip_markup(candidate or "")
         if answer and not _BLOCK_MARK.fullmatch(answer):
             return answer
@@ -130,20 +131,6 @@ def _last(mark: re.Pattern[str], text: str) -> re.Match[str] | None:
 def tagged_answer(text: str) -> str | None:
     """The content of the last `<answer>...</answer>`."""
     return find_tagged(text)[2]
-
-
-def boxed_answer(text: str) -> str | None:
-    """The content of the last `\\boxed{...}`, if its brace is closed."""
-    start = text.rfind(_BOXED)
-    if start < 0:
-        return None
-    start += len(_BOXED)
-    depth = 1
-    for i in range(start, len(text)):
-        depth += {"{": 1, "}": -1}.get(text[i], 0)
-        if depth == 0:
-            return text[start:i]
-    return None
 
 
 def _last_part(text: str) -> str:

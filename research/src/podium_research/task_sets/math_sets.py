@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, get_args
 
-from podium.reading.answer import boxed_answer
+from podium.reading.boxes import boxed_answer
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.math_graders import Math, Numeric
 from podium.tasks.sets.base import Sample
@@ -52,8 +52,6 @@ Subject = Literal[
     "prealgebra",
     "precalculus",
 ]
-_BOX = re.compile(r"\\(?:boxed|fbox)\s*")
-_UNBRACED = re.compile(r"[^\s$.,{}]+")
 
 
 class MATH(HubSet):
@@ -101,12 +99,7 @@ def boxed_gold(solution: str) -> str:
     Raises:
         ValueError: the solution has no box.
     """
-    *_, behind = ("", *_BOX.split(solution)[1:])
-    if behind.startswith("{"):
-        answer = boxed_answer(f"\\boxed{behind}") or ""
-    else:
-        unbraced = _UNBRACED.match(behind)
-        answer = unbraced[0] if unbraced else ""
+    answer = boxed_answer(solution, closed=True) or ""
     if not answer.strip():
         raise ValueError("the solution has no boxed answer")
     return answer.strip()
