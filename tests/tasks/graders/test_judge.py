@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,9 @@ from podium.calls import CallContext, Dispatcher, Ledger
 from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.config import build
 from podium.errors import ConfigError, GraderError
-from podium.tasks.graders.judge import Judge
-from podium.tasks.graders.verdict import RETRY_PROMPT, RUBRIC, RUBRIC_WITHOUT_REFERENCE, JudgedResponse
-from podium.types import Budget, Message
+from podium.tasks.graders.judge import RETRY_PROMPT, RUBRIC, RUBRIC_WITHOUT_REFERENCE, Judge, JudgedResponse
+from podium.types import Budget
+from podium.workers.build import build_worker
 from podium.workers.response_cache import ResponseCache
 
 FENCE = re.compile(r"<<<(?:end|[a-z ]+) ([0-9a-f]{16})>>>")
@@ -290,16 +290,12 @@ async def test_a_judges_calls_are_paid_and_kept_in_their_context(endpoint: Endpo
         assert limit.spent_usd == pytest.approx(2 * asking), "the judge itself is as it was"
 
 
-async def test_without_a_reference_the_question_and_the_response_are_judged() -> None:
-    asked: list[Sequence[Message]] = []
-
-    async def ask(messages: Sequence[Message]) -> str:
-        asked.append(tuple(messages))
-        return "WRONG"
-
+async def test_without_a_reference_the_question_and_the_response_are_judged(endpoint: Endpoint) -> None:
+    endpoint.verdict = lambda prompt: "WRONG"
+    context = CallContext(ledger=Ledger(Budget()), dispatcher=Dispatcher(), queue_key="1", started=0.0)
     judged = JudgedResponse("It is five.", "What is 2 + 2?", rubric=RUBRIC_WITHOUT_REFERENCE)
-    assert await judged.verdict(ask, "judy") == "WRONG"
-    ((prompt,),) = asked
-    labels = re.findall(r"<<<([a-z ]+) [0-9a-f]{16}>>>", prompt.content)
+    assert await judged.verdict(build_worker(endpoint.judge().worker), context) == "WRONG"
+    ((prompt,),) = endpoint.chats
+    labels = re.findall(r"<<<([a-z ]+) [0-9a-f]{16}>>>", prompt["content"])
     assert labels == ["question", "end", "response", "end"]
-    assert "The reference answer is right" not in prompt.content
+    assert "The reference answer is right" not in prompt["content"]

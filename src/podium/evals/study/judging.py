@@ -1,7 +1,7 @@
 """Judges answers to questions without a known right answer: by a worker of the pool, or by agreement between workers.
 
 A judge is a worker that reads the question and an answer, and says whether the answer is right
-(`podium.tasks.graders.verdict`). Agreement counts how often a worker gives the answer of most other workers. Both are
+(`podium.tasks.graders.judge`). Agreement counts how often a worker gives the answer of most other workers. Both are
 weaker evidence than known right answers, and a study's report says so.
 """
 
@@ -12,7 +12,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,12 +24,11 @@ from podium.reading.numerals import read_number
 from podium.reading.same_answer import normalised_words
 from podium.rollout import Rollout
 from podium.rollout.data_fingerprint import grader_settings
-from podium.tasks.graders.judge import ask_judge
+from podium.tasks.graders.judge import RUBRIC_WITHOUT_REFERENCE, JudgedResponse, Verdict, truncate_middle
 from podium.tasks.graders.math_graders import Numeric
 from podium.tasks.graders.text_graders import Exact, Normalised
-from podium.tasks.graders.verdict import RUBRIC_WITHOUT_REFERENCE, JudgedResponse, Verdict, truncate_middle
 from podium.tasks.task import Grade, Task
-from podium.types import Budget, FrozenModel, Message
+from podium.types import Budget, FrozenModel
 from podium.workers.pool import Pool
 from podium.workers.vote import vote_key, voted_answer
 
@@ -67,20 +65,21 @@ class PoolJudge:
         judged = JudgedResponse(answer, question, rubric=RUBRIC_WITHOUT_REFERENCE)
         async with self._asking[judged]:
             if judged not in self._verdicts:
-                self._verdicts[judged] = await judged.verdict(partial(self._ask, question), self.worker)
+                self._verdicts[judged] = await judged.verdict(
+                    self.pool.named(self.worker), self._context(question)
+                )
         verdict = self._verdicts[judged]
         if verdict == "UNSURE":
             raise GraderError(f"The judge {self.worker!r} is unsure.")
         return float(verdict == "RIGHT")
 
-    async def _ask(self, question: str, messages: Sequence[Message]) -> str:
-        context = CallContext(
+    def _context(self, question: str) -> CallContext:
+        return CallContext(
             ledger=Ledger(Budget(), spend_limits=self.dispatcher.spend_limits),
             dispatcher=self.dispatcher,
             queue_key=question,
             started=asyncio.get_running_loop().time(),
         )
-        return await ask_judge(self.pool.named(self.worker), messages, context, dispatcher=self.dispatcher)
 
 
 @dataclass(frozen=True)
