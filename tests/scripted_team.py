@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from podium.tasks.generated import GeneratedTasks, Split
 from podium.tasks.graders.text_graders import Exact
-from podium.tasks.task import Task
+from podium.tasks.task import GeneratedTasks, Split, Task
 from podium.trace import Reply
 from podium.types import Limits, Price, Profile, Question, Usage, estimate_tokens
 from podium.workers import Pool, VoteWorker

@@ -11,8 +11,9 @@ from podium.cli.printable import print_columns, printable, say, shorten
 from podium.cli.questions import open_questions
 from podium.cli.terminal import open_console, print_json
 from podium.errors import ConfigError, UsageError
-from podium.tasks.open import SPLITS, generated_names
+from podium.tasks.open import generated_names
 from podium.tasks.sets.registry import installed_set_names, named_set
+from podium.tasks.task import SPLITS
 
 _LONGEST = 2000
 """Longer gold answers are cut off after this many characters."""

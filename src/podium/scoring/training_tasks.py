@@ -13,7 +13,8 @@ from podium.scoring.settings import ScoringSettings
 from podium.tasks import ALL_TASKS, Task, TaskSet, open_tasks, warnings_of
 from podium.tasks.open import generated_names, is_mixture, open_splits, splits_of
 from podium.tasks.overlap import Overlap, overlaps
-from podium.tasks.sets.base import SPLIT_ORDER, task_key
+from podium.tasks.sets.base import task_key
+from podium.tasks.task import SPLITS
 from podium.workers.base import Worker
 
 _GENERATED_TASKS = 1000
@@ -101,7 +102,7 @@ def _held_out(settings: ScoringSettings, own: Mapping[str, TaskSet]) -> Iterator
                 yield from _texts(settings.tasks, split, own)
     for entry in settings.held_out:
         named, _, split = entry.rpartition(":")
-        has_split = bool(named) and split in SPLIT_ORDER
+        has_split = bool(named) and split in SPLITS
         name = named if has_split else entry
         if settings.tasks == name and name in generated_names():
             continue

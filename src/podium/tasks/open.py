@@ -5,32 +5,32 @@ This is the one entry to all task sets: generated questions, benchmarks, task fi
 
 from __future__ import annotations
 
+from abc import ABCMeta
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import get_args
 
 from podium.config import suggestion
 from podium.errors import ConfigError, NoTasksError
+from podium.plugins import PluginGroup
 from podium.recordings import Recording
 from podium.rows import is_table
-from podium.tasks.generated import INSTALLED_GENERATED, GeneratedTasks, Split
 from podium.tasks.recorded import RecordedTasks
 from podium.tasks.sets.custom import CustomSet
 from podium.tasks.sets.registry import installed_set_names, named_set
-from podium.tasks.task import TaskSet
+from podium.tasks.task import SPLITS, GeneratedTasks, TaskSet
 from podium.tasks.task_file import TaskFile, mix, mix_splits, read_task_file
 from podium.workers.base import Worker
 
 ALL_TASKS = 10**9
 """A size that means all tasks of a set."""
-SPLITS: tuple[Split, ...] = get_args(Split)
-"""The splits of the generated tasks."""
+_GENERATED = PluginGroup[type[GeneratedTasks]]("podium.generated_tasks", "task set", ABCMeta)
+"""Generated task sets that installed packages add, by their `set_name`."""
 
 
 def generated_names() -> tuple[str, ...]:
     """The task sets whose questions are generated, so that there are as many as one asks for."""
-    return tuple(INSTALLED_GENERATED.names)
+    return tuple(_GENERATED.names)
 
 
 def generated_set(name: str) -> type[GeneratedTasks] | None:
@@ -39,7 +39,7 @@ def generated_set(name: str) -> type[GeneratedTasks] | None:
     Raises:
         ConfigError: it is of an installed package, and cannot be loaded.
     """
-    return INSTALLED_GENERATED.find(name)
+    return _GENERATED.find(name)
 
 
 def open_tasks(

@@ -5,13 +5,19 @@ Everything in `podium.tasks` produces these values; rollouts and evaluations con
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Protocol, runtime_checkable
+from random import Random
+from typing import Any, ClassVar, Literal, Protocol, get_args, runtime_checkable
 
 from podium.errors import NoTasksError
 from podium.types import Question
+
+Split = Literal["train", "validation", "test"]
+SPLITS: tuple[Split, ...] = get_args(Split)
+"""All splits. A question stands in the last of its splits alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +152,40 @@ class TaskList:
 
     def __iter__(self) -> Iterator[Task]:
         return iter(self._tasks)
+
+
+@dataclass(frozen=True)
+class GeneratedTasks(ABC):
+    """A task set whose questions are generated: the same (split, seed, index) always gives the same question.
+
+    A subclass draws each task, and has a name for the set.
+    """
+
+    set_name: ClassVar[str]
+    warnings: ClassVar[tuple[str, ...]] = ()
+    split: Split = "train"
+    size: int = 500
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        """The name in reports and traces."""
+        return f"{self.set_name}/{self.split}"
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __iter__(self) -> Iterator[Task]:
+        return (self[index] for index in range(self.size))
+
+    def __getitem__(self, index: int) -> Task:
+        if not 0 <= index < self.size:
+            raise IndexError(f"{self.name} has {self.size} tasks; there is no task {index}")
+        return self.draw(Random(f"{self.set_name}/{self.split}/{self.seed}/{index}"), index)
+
+    @abstractmethod
+    def draw(self, rng: Random, index: int) -> Task:
+        """The task of this index. All randomness comes from `rng`."""
 
 
 def shuffled(tasks: Iterable[Task], seed: int) -> list[Task]:

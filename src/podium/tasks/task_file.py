@@ -26,7 +26,6 @@ from podium.config import Settings, load
 from podium.errors import NoTasksError
 from podium.tasks.sets.base import (
     IN_LATER_SPLIT,
-    SPLIT_ORDER,
     LoadedSplit,
     TaskSetSpec,
     exclude,
@@ -34,7 +33,7 @@ from podium.tasks.sets.base import (
     task_key,
 )
 from podium.tasks.sets.registry import AnyTaskSet
-from podium.tasks.task import Task, TaskList, shuffled
+from podium.tasks.task import SPLITS, Task, TaskList, shuffled
 
 IN_EARLIER_PART = "questions that an earlier part has too"
 
@@ -67,7 +66,7 @@ class TaskFile(Settings):
     @property
     def splits(self) -> tuple[str, ...]:
         """The splits that at least one part has."""
-        return tuple(split for split in SPLIT_ORDER if any(split in part.splits for part in self.part))
+        return tuple(split for split in SPLITS if any(split in part.splits for part in self.part))
 
 
 def read_task_file(path: Path, overrides: Sequence[str] = ()) -> TaskFile:

@@ -16,7 +16,7 @@ from podium.evals.suite.check import check_suite
 from podium.evals.suite.manifest import SuiteManifest
 from podium.evals.suite.suite_run import run_suite
 from podium.evals.suite.suite_settings import SuiteSettings
-from podium.tasks.generated import Split
+from podium.tasks.task import Split
 from scripted_team import Sums, write_calculators, write_sums
 from tiny_policy import write_policy
 

@@ -16,7 +16,6 @@ from podium.tasks.graders.math_graders import Numeric
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.overlap import question_key
 from podium.tasks.sets.base import (
-    SPLIT_ORDER,
     LoadedSplit,
     Sample,
     available_splits,
@@ -34,7 +33,7 @@ from podium.tasks.sets.prompts import (
     content_id,
     strip_prompt,
 )
-from podium.tasks.task import Task
+from podium.tasks.task import SPLITS, Task
 from podium.types import Question
 
 GOOD = Row("f.jsonl, line 1", {"q": "What is 2 + 2?", "a": "4", "id": "1"})
@@ -149,15 +148,15 @@ def tasks(*texts: str) -> LoadedSplit:
     [
         (("train",), ("train", "validation")),
         (("test",), ("test",)),
-        (("test", "train"), SPLIT_ORDER),
+        (("test", "train"), SPLITS),
         (("validation", "test"), ("validation", "test")),
-        (SPLIT_ORDER, SPLIT_ORDER),
+        (SPLITS, SPLITS),
         ((), ()),
     ],
 )
 def test_a_source_with_train_alone_gives_a_validation_split_too(sources, splits) -> None:
     assert available_splits(sources) == splits
-    assert [later_splits(split) for split in SPLIT_ORDER] == [("validation", "test"), ("test",), ()]
+    assert [later_splits(split) for split in SPLITS] == [("validation", "test"), ("test",), ()]
 
 
 def test_each_needed_split_is_read_once_and_others_never() -> None:
@@ -178,7 +177,7 @@ DRESSES = ("{}", " {} ", "{}?", "“{}”", "{}.\n")
 
 @given(
     st.dictionaries(
-        st.sampled_from(SPLIT_ORDER),
+        st.sampled_from(SPLITS),
         st.lists(
             st.tuples(
                 st.sampled_from(

@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from podium.tasks.generated import GeneratedTasks, Split
 from podium.tasks.graders.text_graders import Exact
-from podium.tasks.task import Task, named_uniform
+from podium.tasks.task import GeneratedTasks, Split, Task, named_uniform
 from podium.types import Question
 from podium_lab.world import (
     FIELDS,

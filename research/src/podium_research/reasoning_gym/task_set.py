@@ -15,8 +15,8 @@ from pydantic import Field
 from podium.config import suggestion
 from podium.errors import ConfigError
 from podium.tasks.graders.extraction import AnswerPlace, extract
-from podium.tasks.sets.base import SPLIT_ORDER, LoadedSplit, RowTask, TaskSetSpec
-from podium.tasks.task import Grade, named_uniform
+from podium.tasks.sets.base import LoadedSplit, RowTask, TaskSetSpec
+from podium.tasks.task import SPLITS, Grade, named_uniform
 from podium.types import Question
 from podium_research.reasoning_gym.process_pool import (
     GeneratedSample,
@@ -74,7 +74,7 @@ class ReasoningGym(TaskSetSpec):
 
     @property
     def splits(self) -> tuple[str, ...]:
-        return SPLIT_ORDER
+        return SPLITS
 
     @cached_property
     def pool(self) -> ReasoningGymPool:

@@ -11,8 +11,9 @@ from podium.recordings import split_by_hash
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.choice import Choice
 from podium.tasks.overlap import question_key
-from podium.tasks.sets.base import SPLIT_ORDER, LoadedSplit, Sample
+from podium.tasks.sets.base import LoadedSplit, Sample
 from podium.tasks.sets.prompts import CHOICE, content_id
+from podium.tasks.task import SPLITS
 from podium_research.task_sets.hub import HubSet, int_column, list_column, text_column
 
 
@@ -168,7 +169,7 @@ class MMLUPro(HubSet):
 
     @property
     def splits(self) -> tuple[str, ...]:
-        return SPLIT_ORDER if self.divided else super().splits
+        return SPLITS if self.divided else super().splits
 
     def read_splits(self, splits: Collection[str]) -> Mapping[str, LoadedSplit]:
         if not self.divided:

@@ -25,14 +25,13 @@ from podium.rows import Row
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.overlap import question_key
 from podium.tasks.sets.prompts import strip_prompt
-from podium.tasks.task import Task
+from podium.tasks.task import SPLITS, Task
 from podium.types import Question
 
 BadRow = Literal["refuse", "skip"]
 _DETAIL = re.compile(r"'[^']*'|\"[^\"]*\"|(?<= )\([^)]*\)")
 
 
-SPLIT_ORDER = ("train", "validation", "test")
 IN_LATER_SPLIT = "questions that stand in a later split too"
 _VALIDATION = 0.1
 
@@ -189,13 +188,13 @@ def _task(sample: Sample, grader: GraderSettings, name: str, others: Mapping[str
 def available_splits(sources: Collection[str]) -> tuple[str, ...]:
     """The splits that a set has if its source has these: train alone gives validation, too."""
     return tuple(
-        split for split in SPLIT_ORDER if split in sources or (split == "validation" and "train" in sources)
+        split for split in SPLITS if split in sources or (split == "validation" and "train" in sources)
     )
 
 
 def later_splits(split: str) -> tuple[str, ...]:
     """The splits after this one, whose questions it may not share."""
-    return SPLIT_ORDER[SPLIT_ORDER.index(split) + 1 :] if split in SPLIT_ORDER else ()
+    return SPLITS[SPLITS.index(split) + 1 :] if split in SPLITS else ()
 
 
 def read_disjoint(
@@ -217,8 +216,8 @@ def read_disjoint(
             f"There is no split {unknown[0]!r}; there is {', '.join(available_splits(sources))}."
         )
     origin = {split: split if split in sources else "train" for split in splits}
-    first = min((SPLIT_ORDER.index(source) for source in origin.values()), default=len(SPLIT_ORDER))
-    raw = {split: read(split) for split in SPLIT_ORDER[first:] if split in sources}
+    first = min((SPLITS.index(source) for source in origin.values()), default=len(SPLITS))
+    raw: dict[str, LoadedSplit] = {split: read(split) for split in SPLITS[first:] if split in sources}
     return {split: _without_later_splits(split, origin[split], raw, sources) for split in splits}
 
 

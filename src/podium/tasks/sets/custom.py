@@ -32,14 +32,12 @@ from podium.rows import (
     show_cell,
     template_columns,
 )
-from podium.tasks.generated import Split
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.math_graders import Numeric
 from podium.tasks.graders.registry import AnyGrader
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.overlap import question_key
 from podium.tasks.sets.base import (
-    SPLIT_ORDER,
     BadRow,
     LoadedSplit,
     Sample,
@@ -49,6 +47,7 @@ from podium.tasks.sets.base import (
     read_tasks,
 )
 from podium.tasks.sets.prompts import content_id, strip_prompt
+from podium.tasks.task import SPLITS, Split
 
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*|[1-9]\d{0,2}(?:,\d{3})+)(?:\.\d+)?")
 """No unit and no leading zero, which belong to a text such as `5 km` or `02139`."""
@@ -146,7 +145,7 @@ class CustomSet(TaskSetSpec):
 
     @property
     def splits(self) -> tuple[str, ...]:
-        return available_splits(self.files) if self.files else SPLIT_ORDER
+        return available_splits(self.files) if self.files else SPLITS
 
     def with_base_dir(self, folder: Path) -> Self:
         files = {split: folder / file for split, file in self.files.items()}
@@ -154,7 +153,7 @@ class CustomSet(TaskSetSpec):
 
     def read_splits(self, splits: Collection[str]) -> Mapping[str, LoadedSplit]:
         if self.file is not None:
-            return read_disjoint(SPLIT_ORDER, splits, self._divide(self.file).__getitem__)
+            return read_disjoint(SPLITS, splits, self._divide(self.file).__getitem__)
         files = {str(split): file for split, file in self.files.items()}
         # Two files may use the same id, so the split is part of the task id.
         return read_disjoint(
@@ -192,7 +191,7 @@ class CustomSet(TaskSetSpec):
         reading = self._read(file, self.label, record_to_sample)
         return {
             split: LoadedSplit(tuple(t for t in reading.tasks if split_of[t.id] == split), reading.skipped)
-            for split in SPLIT_ORDER
+            for split in SPLITS
         }
 
     def _read(
