@@ -1,9 +1,9 @@
 """Handles request fields that Podium does not support: it refuses a field, ignores it, or sends it to one worker.
 
-A lenient server ignores hints, null values, and unknown fields inside messages and tools. A response header names the
-ignored fields. The server refuses fields that would change the meaning of the answer. It also refuses unknown fields at
-the top level of the body, which are mostly typing errors. If the request goes to one worker, a lenient server sends
-top-level fields to this worker's endpoint instead. A strict server refuses all unsupported fields.
+The server ignores hints, null values, and unknown fields inside messages and tools. A response header names the ignored
+fields. The server refuses fields that would change the meaning of the answer. It also refuses unknown fields at the top
+level of the body, which are mostly typing errors. If the request goes to one worker, top-level fields are sent to this
+worker's endpoint instead.
 """
 
 from __future__ import annotations
@@ -80,7 +80,6 @@ def takes_extra(pool: Pool, worker: str | None) -> bool:
 def handle_unsupported(
     body: BodyPart,
     *,
-    strict: bool = True,
     passes: bool = False,
     passed: Container[str] | None = None,
     ignores_unknown: bool = False,
@@ -90,7 +89,7 @@ def handle_unsupported(
     Args:
         passes: whether the request goes to one worker that takes further fields (`takes_extra`).
         passed: the names of the fields that the worker may get. None allows all.
-        ignores_unknown: whether a lenient server ignores unknown fields at the top level too.
+        ignores_unknown: whether unknown fields at the top level are ignored too.
 
     Raises:
         APIError: 400, a field can neither be ignored nor sent to the worker.
@@ -98,42 +97,26 @@ def handle_unsupported(
     ignored: dict[str, None] = {}
     extra: dict[str, Any] = {}
     for path, value, known in _unsupported_fields(body, ()):
-        if (value is None and (known is not None or not strict)) or (
-            known and _is_one_of(value, known.values)
-        ):
+        if value is None or (known and _is_one_of(value, known.values)):
             continue
-        name = ".".join(str(part) for part in path)
-        if not strict:
-            top = len(path) == 1
-            taken = passes and (passed is None or name in passed)
-            if taken and top and (known is None or known.kind != "never"):
-                extra[name] = value
-                continue
-            if known is None and top and _is_one_of(value, _EMPTY):
-                continue
-            if known.kind == "hint" if known is not None else ignores_unknown or not top:
-                ignored[
-                    ".".join("*" if isinstance(part, int) else part for part in path)[:_MAX_NAME_CHARS]
-                ] = None
-                continue
-        raise _refusal(body, name[:200], known)
+        name = ".".join("*" if isinstance(part, int) else part for part in path)
+        top = len(path) == 1
+        taken = passes and (passed is None or name in passed)
+        if taken and top and (known is None or known.kind != "never"):
+            extra[name] = value
+        elif known is None and top and _is_one_of(value, _EMPTY):
+            continue
+        elif known.kind == "hint" if known is not None else ignores_unknown or not top:
+            ignored[name[:_MAX_NAME_CHARS]] = None
+        else:
+            raise _refusal(body, ".".join(str(part) for part in path)[:200], known)
     return UnsupportedFields(tuple(ignored)[:_MAX_NAMED], extra)
 
 
-def ignore_names(
-    messages: tuple[Message, ...], unsupported: UnsupportedFields, *, strict: bool
-) -> UnsupportedFields:
-    """Add the participants' names to the ignored fields, since a team does not send `name` to its workers.
-
-    Raises:
-        APIError: 400, a message has a name, and the server is strict.
-    """
-    named = next((number for number, message in enumerate(messages) if message.name is not None), None)
-    if named is None:
+def ignore_names(messages: tuple[Message, ...], unsupported: UnsupportedFields) -> UnsupportedFields:
+    """Add the participants' names to the ignored fields, since a team does not send `name` to its workers."""
+    if all(message.name is None for message in messages):
         return unsupported
-    if strict:
-        where = f"messages.{named}.name"
-        raise invalid(f"{where} cannot be honoured: a team has no names.", where, code="unsupported_field")
     return unsupported._replace(ignored=(*unsupported.ignored, "messages.*.name"))
 
 
@@ -147,12 +130,8 @@ def without_names(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 def _refusal(body: BodyPart, name: str, known: Unsupported | None) -> Exception:
     if known is not None:
         return invalid(f"{name} cannot be honoured: {known.reason}", name, code="unsupported_field")
-    if "." in name:
-        return invalid(f"Unknown field {name!r}; leave it out.", name, code="unknown_field")
-    fields = list(type(body).model_fields)
-    return invalid(
-        f"Unknown field {name[:100]!r}; {suggestion(name[:100], fields)}", name, code="unknown_field"
-    )
+    suggested = suggestion(name[:100], list(type(body).model_fields))
+    return invalid(f"Unknown field {name[:100]!r}; {suggested}", name, code="unknown_field")
 
 
 def _unsupported_fields(

@@ -131,9 +131,6 @@ class ServeSettings(Settings):
     accuracy is worth the cost."""
     viewer: bool = True
     """Whether the viewer is served at `/`."""
-    strict: bool = False
-    """Whether a request is refused if one of its hints cannot be honoured. Otherwise the hint is ignored, and the reply
-    names it."""
     body_seconds: float = Field(default=30.0, gt=0)
     """Seconds within which a request's body must arrive."""
 

@@ -211,12 +211,10 @@ async def read_messages(
 ) -> ChatRequest:
     """Translate `body` into a `ChatRequest`. If the client uses a beta of Anthropic, unknown fields of the body are
     ignored, since they belong to the beta and are no typing errors."""
-    options, settings = body.podium or NO_OPTIONS, service.settings
+    options = body.podium or NO_OPTIONS
     planner, worker = resolve_model(body.model, options.planner, service.pool, caller)
     passes = takes_extra(service.pool, worker)
-    unsupported = handle_unsupported(
-        body, strict=settings.serve.strict, passes=passes, passed=_PASSED, ignores_unknown=is_beta
-    )
+    unsupported = handle_unsupported(body, passes=passes, passed=_PASSED, ignores_unknown=is_beta)
     messages = to_messages(body)
     extra = _endpoint_fields(body.thinking, unsupported.extra) if passes else {}
     request = ChatRequest(

@@ -198,20 +198,18 @@ class ChatBody(OpenAIBody):
 
 async def read_chat(body: ChatBody, service: Service, caller: Caller) -> ChatRequest:
     """Translate `body` into a `ChatRequest`."""
-    options, settings = body.podium or NO_OPTIONS, service.settings
+    options = body.podium or NO_OPTIONS
     planner, worker = resolve_model(body.model, options.planner, service.pool, caller)
-    unsupported = handle_unsupported(
-        body, strict=settings.serve.strict, passes=takes_extra(service.pool, worker)
-    )
+    unsupported = handle_unsupported(body, passes=takes_extra(service.pool, worker))
     messages = tuple(_message(message, worker) for message in body.messages)
     if not takes_extra(service.pool, worker):
-        unsupported = ignore_names(messages, unsupported, strict=settings.serve.strict)
+        unsupported = ignore_names(messages, unsupported)
     elif body.seed is not None:
         unsupported.extra["seed"] = body.seed
     request = ChatRequest(
         question=to_question(
             messages,
-            _options(body, unsupported.extra, strict=settings.serve.strict),
+            _options(body, unsupported.extra),
             direct=worker is not None,
         ),
         messages=None if worker is None else messages,
@@ -283,7 +281,7 @@ def _images(content: str | tuple[UserPart, ...]) -> tuple[str, ...]:
     return tuple(part.image_url.url for part in content if isinstance(part, ImagePart))
 
 
-def _options(body: ChatBody, extra: dict[str, Any], *, strict: bool) -> AnswerOptions:
+def _options(body: ChatBody, extra: dict[str, Any]) -> AnswerOptions:
     stop = (body.stop,) if isinstance(body.stop, str) else body.stop or ()
     if "" in stop:
         raise invalid("stop: a text before which the answer ends may not be empty.", "stop")
@@ -292,7 +290,6 @@ def _options(body: ChatBody, extra: dict[str, Any], *, strict: bool) -> AnswerOp
         [tool.function.name for tool in functions],
         body.tool_choice,
         body.parallel_tool_calls,
-        strict=strict,
     )
     limits = [limit for limit in (body.max_tokens, body.max_completion_tokens) if limit is not None]
     return AnswerOptions(

@@ -133,7 +133,7 @@ class ResponseBody(OpenAIBody):
 
 async def read_response(body: ResponseBody, service: Service, caller: Caller) -> ChatRequest:
     """Translate `body` into a `ChatRequest`."""
-    options, settings = body.podium or NO_OPTIONS, service.settings
+    options = body.podium or NO_OPTIONS
     planner, worker = resolve_model(body.model, options.planner, service.pool, caller)
     metadata = dict(body.metadata or {})
     for own in OWN_KEYS:
@@ -145,11 +145,11 @@ async def read_response(body: ResponseBody, service: Service, caller: Caller) ->
     if instructions:
         metadata[INSTRUCTIONS_KEY] = "true"
     direct = takes_extra(service.pool, worker)
-    unsupported = handle_unsupported(body, strict=settings.serve.strict, passes=direct)
+    unsupported = handle_unsupported(body, passes=direct)
     if direct:
         unsupported = _to_chat(body, unsupported)
     messages = (*instructions, *previous, *new)
-    answer_options = _options(body, unsupported.extra, strict=settings.serve.strict)
+    answer_options = _options(body, unsupported.extra)
     request = ChatRequest(
         question=to_question(messages, answer_options, direct=worker is not None, param="input"),
         messages=None if worker is None else messages,
@@ -210,10 +210,10 @@ def _to_chat(body: ResponseBody, unsupported: UnsupportedFields) -> UnsupportedF
     return UnsupportedFields((*ignored, *sorted(foreign & passed.keys())), extra)
 
 
-def _options(body: ResponseBody, extra: dict[str, Any], *, strict: bool) -> AnswerOptions:
+def _options(body: ResponseBody, extra: dict[str, Any]) -> AnswerOptions:
     functions = [tool for tool in body.tools or () if isinstance(tool, FlatTool)]
     choice, parallel = check_tool_choice(
-        [tool.name for tool in functions], body.tool_choice, body.parallel_tool_calls, strict=strict
+        [tool.name for tool in functions], body.tool_choice, body.parallel_tool_calls
     )
     return AnswerOptions(
         max_tokens=body.max_output_tokens,

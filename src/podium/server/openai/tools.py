@@ -102,22 +102,19 @@ def check_tool_choice(
     tools: Sequence[str],
     choice: str | ChosenTool | FlatChoice | UnsupportedChoice | None,
     parallel: bool | None,
-    *,
-    strict: bool,
 ) -> tuple[str | dict[str, Any] | None, bool | None]:
-    """Check a request's choice of tools, and return `tool_choice` and `parallel_tool_calls` as in a chat completion.
-
-    In a request without `tools`, the names of its functions, a strict server refuses these settings even if they change
-    nothing.
+    """Check a request's choice among `tools`, the names of its functions, and return `tool_choice` and
+    `parallel_tool_calls` as in a chat completion.
 
     Raises:
         APIError: 400, the choice refers to a tool that the request does not have.
     """
-    field = "parallel_tool_calls" if choice is None and parallel is not None else choice and "tool_choice"
-    if field and (strict or choice not in (None, "none", "auto")):
-        check_has_tools(tools, field)
-    if not tools or isinstance(choice, UnsupportedChoice):
-        return None, parallel if tools else None
+    if choice not in (None, "none", "auto"):
+        check_has_tools(tools, "tool_choice")
+    if not tools:
+        return None, None
+    if isinstance(choice, UnsupportedChoice):
+        return None, parallel
     if choice is None or isinstance(choice, str):
         return choice, parallel
     flat = isinstance(choice, FlatChoice)
