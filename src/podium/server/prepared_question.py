@@ -60,10 +60,6 @@ class PreparedQuestion:
         ids[0] = request.options.plan_id or ids[0]
         return cls(service, request, caller, runner, tuple(ids), approved)
 
-    def with_metadata(self, metadata: dict[str, str]) -> PreparedQuestion:
-        """The question with other metadata of its trace."""
-        return replace(self, request=replace(self.request, metadata=metadata))
-
     @property
     def headers(self) -> dict[str, str]:
         """The headers of the reply."""

@@ -78,6 +78,8 @@ class BodyPart(BaseModel):
     """Fields that are known, and that Podium cannot honour."""
     foreign: ClassVar[Unsupported | None] = None
     """Why the whole part cannot be honoured. None if it can be honoured."""
+    has_any_field: ClassVar[bool] = False
+    """Whether no field of the part is unknown."""
 
 
 class UnsupportedTool(BodyPart):

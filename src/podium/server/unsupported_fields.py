@@ -17,7 +17,6 @@ from podium.config import suggestion
 from podium.server.api_errors import invalid
 from podium.server.requests import BodyPart, Unsupported
 from podium.types import Message
-from podium.workers.pool import Pool
 
 _MAX_NAMED = 32
 _MAX_NAME_CHARS = 100
@@ -72,11 +71,6 @@ def ignored_header(ignored: tuple[str, ...]) -> dict[str, str]:
     )
 
 
-def takes_extra(pool: Pool, worker: str | None) -> bool:
-    """Whether a request for `worker` may have fields that only the worker's endpoint knows."""
-    return worker is not None and pool.named(worker).traits.takes_extra
-
-
 def handle_unsupported(
     body: BodyPart,
     *,
@@ -87,7 +81,7 @@ def handle_unsupported(
     """Ignore, send to the worker or refuse each field of `body` that Podium does not support.
 
     Args:
-        passes: whether the request goes to one worker that takes further fields (`takes_extra`).
+        passes: whether the request goes to one worker whose endpoint takes further fields.
         passed: the names of the fields that the worker may get. None allows all.
         ignores_unknown: whether unknown fields at the top level are ignored too.
 
@@ -142,7 +136,7 @@ def _unsupported_fields(
         if part.foreign is not None:
             yield (*path, "type"), getattr(part, "type", ""), part.foreign
             return
-        for name, value in (part.model_extra or {}).items():
+        for name, value in () if part.has_any_field else (part.model_extra or {}).items():
             yield (*path, name), value, part.unsupported.get(name)
     for name, value in vars(part).items():
         if value is None:

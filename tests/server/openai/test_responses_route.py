@@ -202,7 +202,7 @@ def test_a_stream_without_an_answer_ends_in_a_failed_response(serve: Serve) -> N
         ({"background": True, "store": False}, "background"),
         ({"conversation": "conv_1"}, "conversation"),
         ({"max_output_tokens": 0}, "max_output_tokens"),
-        ({"metadata": {"podium.instructions": "true"}}, "metadata"),
+        ({"metadata": {"podium.response": "true"}}, "metadata"),
         ({"colour": "red"}, "colour"),
         ({"podium": {"deny": ["nobody"]}}, "podium.deny"),
     ],

@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag
+from pydantic import Discriminator, Field, StringConstraints, Tag
 
+from podium.server.question_body import ContentPart, TextPart, images_of, text_of
 from podium.server.requests import BodyPart, ListOf, Unsupported
 
 
@@ -25,9 +26,8 @@ def part_kind(*types: str) -> Discriminator:
     return Discriminator(kind)
 
 
-class Text(BodyPart):
+class Text(TextPart):
     type: Literal["text"]
-    text: str
     citations: Any = None
 
 
@@ -64,7 +64,7 @@ class UnreadSource(BodyPart):
     address: ClassVar[None] = None
 
 
-class Image(BodyPart):
+class Image(ContentPart):
     type: Literal["image"]
     source: Annotated[
         Annotated[Base64Source, Tag("base64")]
@@ -73,11 +73,24 @@ class Image(BodyPart):
         part_kind("base64", "url"),
     ]
 
+    @property
+    def words(self) -> str:
+        return "" if self.images else "[An image that cannot be read here.]"
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        return () if self.source.address is None else (self.source.address,)
+
 
 class TextSource(BodyPart):
     type: Literal["text"]
     media_type: str = "text/plain"
     data: str
+
+    @property
+    def content(self) -> str:
+        """The text of the document."""
+        return self.data
 
 
 class ContentSource(BodyPart):
@@ -85,7 +98,7 @@ class ContentSource(BodyPart):
     content: str | ListOf[Annotated[Text | Image, Field(discriminator="type")]]
 
 
-class DocumentBlock(BodyPart):
+class DocumentBlock(ContentPart):
     type: Literal["document"]
     source: Annotated[
         Annotated[TextSource, Tag("text")]
@@ -96,24 +109,38 @@ class DocumentBlock(BodyPart):
     title: str | None = None
     context: str | None = None
 
+    @property
+    def words(self) -> str:
+        head = " ".join(filter(None, ("Document", self.title, self.context)))
+        if isinstance(self.source, UnreadSource):
+            return f"[{head}: {self.source.media_type or self.source.type}, which cannot be read here.]"
+        return f"{head}:\n{text_of(self.source.content)}"
 
-class SearchResult(BodyPart):
+    @property
+    def images(self) -> tuple[str, ...]:
+        return () if isinstance(self.source, UnreadSource) else images_of(self.source.content)
+
+
+class SearchResult(ContentPart):
     type: Literal["search_result"]
     source: str = ""
     title: str = ""
     content: str | ListOf[Text] = ""
 
+    @property
+    def words(self) -> str:
+        return f"Search result {self.title} ({self.source}):\n{text_of(self.content)}"
 
-class OtherBlock(BaseModel):
+
+class OtherBlock(ContentPart):
     """A block of a type that only Anthropic's servers and clients know. Workers read its fields as text."""
 
-    # No BodyPart, since none of its fields is unknown.
-    model_config = ConfigDict(frozen=True, extra="allow", strict=True, allow_inf_nan=False)
+    has_any_field: ClassVar[bool] = True
 
     type: str
 
     @property
-    def text(self) -> str:
+    def words(self) -> str:
         """The block's type, and as JSON the fields that a model can use. It is "" if there are none."""
         fields = {} if self.type in _FOR_SERVERS else _readable_fields(self.model_extra)
         return f"[{self.type}] {json.dumps(fields, ensure_ascii=False)}" if fields else ""
@@ -127,39 +154,6 @@ ResultPart = Annotated[
     | Annotated[OtherBlock, Tag("foreign")],
     part_kind("text", "image", "document", "search_result"),
 ]
-
-
-def images_of(content: str | tuple[Any, ...]) -> list[str]:
-    """The addresses of the images that can be shown to workers, also of images in documents."""
-    if isinstance(content, str):
-        return []
-    images = []
-    for part in content:
-        if isinstance(part, Image) and part.source.address is not None:
-            images.append(part.source.address)
-        elif isinstance(part, DocumentBlock) and isinstance(part.source, ContentSource):
-            images += images_of(part.source.content)
-    return images
-
-
-def text_of(content: str | tuple[Any, ...]) -> str:
-    """The text of a content. Parts without text are left out."""
-    return content if isinstance(content, str) else "\n".join(filter(None, map(_part_text, content)))
-
-
-def _part_text(part: Text | Image | DocumentBlock | SearchResult | OtherBlock) -> str:
-    match part:
-        case Image():
-            return "[An image that cannot be read here.]" if part.source.address is None else ""
-        case DocumentBlock(source=source):
-            head = " ".join(filter(None, ("Document", part.title, part.context)))
-            if isinstance(source, UnreadSource):
-                return f"[{head}: {source.media_type or source.type}, which cannot be read here.]"
-            return f"{head}:\n{source.data if isinstance(source, TextSource) else text_of(source.content)}"
-        case SearchResult():
-            return f"Search result {part.title} ({part.source}):\n{text_of(part.content)}"
-        case _:
-            return part.text
 
 
 _FOR_SERVERS = ("fallback", "mcp_tool_listing")

@@ -7,10 +7,11 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.responses import Response
 
-from podium.server.anthropic.messages_body import MessagesBody, read_messages, to_messages, to_options
+from podium.server.anthropic.messages_body import MessagesBody
 from podium.server.anthropic.messages_reply import MessageWriter
 from podium.server.api_errors import invalid
 from podium.server.prepared_question import PreparedQuestion
+from podium.server.question_body import read_question
 from podium.server.requests import body_schema, find_caller, read_body, streamed_reply
 from podium.server.service import Service
 from podium.types import sent_tokens
@@ -35,7 +36,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
         if body.max_tokens is None:
             raise invalid("The field 'max_tokens' is missing.", "max_tokens", code="missing_field")
         is_beta = "anthropic-beta" in request.headers or "beta" in request.query_params
-        chat_request = await read_messages(body, service, caller, is_beta=is_beta)
+        chat_request = await read_question(body, service, caller, ignores_unknown=is_beta)
         question = await PreparedQuestion.open(service, chat_request, caller)
         writer = MessageWriter(question, thinks=body.thinking is not None, names=body.long_names)
         headers = {"request-id": f"req_{question.ids[0]}"}
@@ -47,6 +48,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
     )
     async def count_tokens(request: Request) -> dict[str, Any]:
         """An estimate: every worker counts in its own way."""
-        await find_caller(request)
+        caller = await find_caller(request)
         body = await read_body(MessagesBody, request)
-        return {"input_tokens": sent_tokens(to_messages(body), to_options(body, {}))}
+        messages = await body.read_messages(None, service.store, caller)
+        return {"input_tokens": sent_tokens(messages, body.answer_options({}))}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
-from secrets import token_hex
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, StringConstraints, Tag
@@ -20,38 +19,18 @@ from podium.server.anthropic.content_blocks import (
     ResultPart,
     SearchResult,
     Text,
-    images_of,
     part_kind,
-    text_of,
 )
 from podium.server.api_errors import invalid
-from podium.server.conversation import (
-    check_has_tools,
-    check_tool_name,
-    images_as_text,
-    stay_with_worker,
-    to_question,
-)
+from podium.server.conversation import check_has_tools, check_tool_name, images_as_text
 from podium.server.keys import Caller
 from podium.server.provider_state import with_state
-from podium.server.requests import (
-    NO_OPTIONS,
-    Body,
-    BodyPart,
-    ChatRequest,
-    ListOf,
-    Name,
-    PodiumOptions,
-    Unsupported,
-    UnsupportedTool,
-)
-from podium.server.service import Service
-from podium.server.unsupported_fields import HINTS, handle_unsupported, takes_extra
-from podium.server.worker_selection import resolve_model
+from podium.server.question_body import ContentPart, QuestionBody, images_of, text_of
+from podium.server.requests import BodyPart, ListOf, Unsupported, UnsupportedTool
+from podium.server.unsupported_fields import HINTS, UnsupportedFields
+from podium.store.async_store import AsyncTraceStore
 from podium.types import AnswerOptions, Message, ToolCall
 
-_PASSED = ("top_k", "reasoning_effort", "thinking")
-"""Fields for one worker's endpoint (`_endpoint_fields`)."""
 ToolName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]{1,128}$")]
 _WORKER_NAME_CHARS = 64
 """Characters that the name of a function may have at workers' endpoints."""
@@ -147,7 +126,7 @@ class MessageMetadata(BodyPart):
     user_id: str | None = None
 
 
-class MessagesBody(Body):
+class MessagesBody(QuestionBody):
     """The body of a request for a message."""
 
     unsupported: ClassVar[Mapping[str, Unsupported]] = {
@@ -166,14 +145,13 @@ class MessagesBody(Body):
         "top_k": HINTS["top_k"],
     }
 
-    model: Name
-    """podium, podium/PLANNER or a worker's name."""
+    endpoint_fields: ClassVar[Sequence[str] | None] = ("top_k", "reasoning_effort", "thinking")
+
     messages: Annotated[ListOf[InputMessage], Field(min_length=1)]
     max_tokens: int | None = Field(default=None, ge=1, le=10**9)
     """POST /v1/messages requires it; count_tokens does not."""
     system: str | ListOf[Text] | None = None
     temperature: float | None = Field(default=None, ge=0, le=1)
-    top_p: float | None = Field(default=None, gt=0, le=1)
     stop_sequences: ListOf[Annotated[str, StringConstraints(min_length=1)]] | None = None
     tools: (
         ListOf[
@@ -189,8 +167,6 @@ class MessagesBody(Body):
     output_format: JsonOutput | None = None
     """The older name of output_config.format."""
     metadata: MessageMetadata | None = None
-    stream: bool | None = None
-    podium: PodiumOptions | None = None
 
     @property
     def thinking(self) -> dict[str, Any] | None:
@@ -205,37 +181,45 @@ class MessagesBody(Body):
         names = [tool.name for tool in self.tools or () if isinstance(tool, ClientTool)]
         return {short: name for name in names if (short := _worker_name(name)) != name}
 
+    @property
+    def end_user(self) -> str | None:
+        return None if self.metadata is None else self.metadata.user_id
 
-async def read_messages(
-    body: MessagesBody, service: Service, caller: Caller, *, is_beta: bool = False
-) -> ChatRequest:
-    """Translate `body` into a `ChatRequest`. If the client uses a beta of Anthropic, unknown fields of the body are
-    ignored, since they belong to the beta and are no typing errors."""
-    options = body.podium or NO_OPTIONS
-    planner, worker = resolve_model(body.model, options.planner, service.pool, caller)
-    passes = takes_extra(service.pool, worker)
-    unsupported = handle_unsupported(body, passes=passes, passed=_PASSED, ignores_unknown=is_beta)
-    messages = to_messages(body)
-    extra = _endpoint_fields(body.thinking, unsupported.extra) if passes else {}
-    request = ChatRequest(
-        question=to_question(messages, to_options(body, extra), direct=worker is not None),
-        messages=None if worker is None else messages,
-        options=options,
-        model=body.model,
-        planner=planner,
-        worker=worker,
-        seed=token_hex(8),
-        user=None if body.metadata is None else body.metadata.user_id,
-        ignored=unsupported.ignored,
-    )
-    return await stay_with_worker(request, service, caller)
+    async def read_messages(
+        self, worker: str | None, store: AsyncTraceStore, caller: Caller
+    ) -> tuple[Message, ...]:
+        system = text_of(self.system)
+        first = (Message(role="system", content=system),) if system else ()
+        return (*first, *(message for turn in self.messages for message in _unfold(turn)))
 
+    def for_endpoint(self, fields: UnsupportedFields) -> UnsupportedFields:
+        extra = {name: value for name, value in fields.extra.items() if name != "thinking"}
+        if self.thinking is not None:
+            budget = self.thinking.get("budget_tokens")
+            tokens = budget if budget and isinstance(budget, int | float) else _MEDIUM
+            extra["reasoning_effort"] = "low" if tokens <= _LOW else "medium" if tokens <= _MEDIUM else "high"
+        return fields._replace(extra=extra)
 
-def to_messages(body: MessagesBody) -> tuple[Message, ...]:
-    """The system prompt and the conversation."""
-    system = "" if body.system is None else text_of(body.system)
-    first = (Message(role="system", content=system),) if system else ()
-    return (*first, *(message for turn in body.messages for message in _unfold(turn)))
+    def answer_options(self, extra: dict[str, Any]) -> AnswerOptions:
+        functions = [tool for tool in self.tools or () if isinstance(tool, ClientTool)]
+        choice = self.tool_choice or ToolChoiceOption(type="auto")
+        output = (self.output_config and self.output_config.format) or self.output_format
+        return AnswerOptions(
+            max_tokens=self.max_tokens,
+            temperature=self.temperature,
+            top_p=self.top_p,
+            stop=self.stop_sequences or (),
+            tools=tuple({"type": "function", "function": _function(tool)} for tool in functions),
+            tool_choice=_tool_choice(self, [tool.name for tool in functions], choice),
+            parallel_tool_calls=False if functions and choice.disable_parallel_tool_use else None,
+            response_format=None
+            if output is None
+            else {
+                "type": "json_schema",
+                "json_schema": {"name": "answer", "schema": output.schema_, "strict": True},
+            },
+            extra=extra,
+        )
 
 
 def _unfold(turn: InputMessage) -> Iterator[Message]:
@@ -243,8 +227,8 @@ def _unfold(turn: InputMessage) -> Iterator[Message]:
     if isinstance(turn.content, str):
         yield Message(role=turn.role, content=turn.content)
         return
-    parts: list[Any] = []
-    shown: list[str] = []
+    parts: list[ContentPart] = []
+    shown: tuple[str, ...] = ()
     calls: list[ToolCall] = []
     state: str | None = None
     answers = False
@@ -255,16 +239,16 @@ def _unfold(turn: InputMessage) -> Iterator[Message]:
                 calls.append(ToolCall(id=block.id, name=_worker_name(block.name), arguments=arguments))
             case ToolResult():
                 answers = True
-                shown += images_of(block.content or "")
-                text = text_of(block.content or "")
+                shown += images_of(block.content)
+                text = text_of(block.content)
                 marked = f"Error: {text}" if block.is_error else text
                 yield Message(role="tool", content=marked, tool_call_id=block.tool_use_id)
             case Thinking():
                 state = block.signature or block.data or state
             case _:
                 parts.append(block)
-    images = images_of(tuple(parts))
-    text = images_as_text(text_of(tuple(parts)), images)
+    images = images_of(parts)
+    text = images_as_text(text_of(parts), images)
     if shown and not text:
         text = "(See the image.)"
     if text or calls or (parts and not answers):
@@ -278,43 +262,6 @@ def _worker_name(name: str) -> str:
         return name
     digest = sha256(name.encode()).hexdigest()[:8]
     return f"{name[: _WORKER_NAME_CHARS - 9]}_{digest}"
-
-
-def _endpoint_fields(thinking: dict[str, Any] | None, extra: dict[str, Any]) -> dict[str, Any]:
-    """The extra fields for one worker's endpoint. The token budget of `thinking` becomes a `reasoning_effort`."""
-    fields = {name: value for name, value in extra.items() if name != "thinking"}
-    if thinking is not None:
-        budget = thinking.get("budget_tokens")
-        tokens = budget if budget and isinstance(budget, int | float) else _MEDIUM
-        fields["reasoning_effort"] = "low" if tokens <= _LOW else "medium" if tokens <= _MEDIUM else "high"
-    return fields
-
-
-def to_options(body: MessagesBody, extra: dict[str, Any]) -> AnswerOptions:
-    """The settings and tools of the answer, with `extra` keys for the endpoint of the one worker.
-
-    Raises:
-        APIError: 400, the choice refers to a tool that the request does not have.
-    """
-    functions = [tool for tool in body.tools or () if isinstance(tool, ClientTool)]
-    choice = body.tool_choice or ToolChoiceOption(type="auto")
-    output = (body.output_config and body.output_config.format) or body.output_format
-    return AnswerOptions(
-        max_tokens=body.max_tokens,
-        temperature=body.temperature,
-        top_p=body.top_p,
-        stop=body.stop_sequences or (),
-        tools=tuple({"type": "function", "function": _function(tool)} for tool in functions),
-        tool_choice=_tool_choice(body, [tool.name for tool in functions], choice),
-        parallel_tool_calls=False if functions and choice.disable_parallel_tool_use else None,
-        response_format=None
-        if output is None
-        else {
-            "type": "json_schema",
-            "json_schema": {"name": "answer", "schema": output.schema_, "strict": True},
-        },
-        extra=extra,
-    )
 
 
 def _tool_choice(

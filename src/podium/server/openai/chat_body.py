@@ -7,37 +7,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from secrets import token_hex
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, StringConstraints
 
 from podium.server.api_errors import invalid
-from podium.server.conversation import images_as_text, stay_with_worker, to_question
+from podium.server.conversation import images_as_text
 from podium.server.keys import Caller
-from podium.server.openai.tools import SentPart, Tool, ToolCallPart, ToolChoice, Tools, check_tool_choice
+from podium.server.openai.tools import (
+    SentPart,
+    ToolCallPart,
+    ToolChoice,
+    Tools,
+    tool_options,
+)
 from podium.server.provider_state import KEY, with_state
-from podium.server.requests import (
-    NO_OPTIONS,
-    Body,
-    BodyPart,
-    ChatRequest,
-    ListOf,
-    Metadata,
-    Name,
-    PodiumOptions,
-    Unsupported,
-)
-from podium.server.service import Service
-from podium.server.unsupported_fields import (
-    HINTS,
-    LOGPROBS,
-    SAMPLING,
-    handle_unsupported,
-    ignore_names,
-    takes_extra,
-)
-from podium.server.worker_selection import resolve_model
+from podium.server.question_body import ContentPart, QuestionBody, TextPart, images_of, text_of
+from podium.server.requests import BodyPart, ListOf, Metadata, Unsupported
+from podium.server.unsupported_fields import HINTS, LOGPROBS, SAMPLING, UnsupportedFields
+from podium.store.async_store import AsyncTraceStore
 from podium.types import AnswerOptions, Message, ProviderState, ToolCall
 
 _DEPRECATED = Unsupported("it is the old form; use tools and tool_choice.", kind="never")
@@ -53,24 +41,33 @@ class ImageAddress(BodyPart):
     """https: or data:. The worker's provider fetches it; Podium does not."""
 
 
-class TextPart(BodyPart):
+class ChatText(TextPart):
     type: Literal["text"]
-    text: str
 
 
-class ImagePart(BodyPart):
+class ImagePart(ContentPart):
     type: Literal["image_url"]
     image_url: ImageAddress
 
+    @property
+    def images(self) -> tuple[str, ...]:
+        return (self.image_url.url,)
 
-class RefusalPart(BodyPart):
+
+class RefusalPart(ContentPart):
+    """A refusal of a model in an earlier answer."""
+
     type: Literal["refusal"]
     refusal: str
 
+    @property
+    def words(self) -> str:
+        return self.refusal
 
-Texts = str | Annotated[ListOf[TextPart], Field(min_length=1)]
-UserPart = Annotated[TextPart | ImagePart, Field(discriminator="type")]
-AssistantPart = Annotated[TextPart | RefusalPart, Field(discriminator="type")]
+
+Texts = str | Annotated[ListOf[ChatText], Field(min_length=1)]
+UserPart = Annotated[ChatText | ImagePart, Field(discriminator="type")]
+AssistantPart = Annotated[ChatText | RefusalPart, Field(discriminator="type")]
 
 
 class SystemMessage(BodyPart):
@@ -124,13 +121,41 @@ class StreamOptions(BodyPart):
     include_usage: bool | None = None
 
 
-class OpenAIBody(Body):
+class JsonSchema(SentPart):
+    name: Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
+    description: str | None = None
+    schema_: dict[str, Any] | None = Field(default=None, alias="schema")
+    strict: bool | None = None
+
+    @property
+    def as_sent(self) -> dict[str, Any]:
+        """The format as a chat completion has it."""
+        return {"type": "json_schema", "json_schema": self.sent}
+
+
+class PlainFormat(BodyPart):
+    type: Literal["text", "json_object"]
+
+    @property
+    def as_sent(self) -> dict[str, Any] | None:
+        """The format as a chat completion has it. None for text, which needs no format."""
+        return None if self.type == "text" else {"type": self.type}
+
+
+class SchemaFormat(BodyPart):
+    type: Literal["json_schema"]
+    json_schema: JsonSchema
+
+    @property
+    def as_sent(self) -> dict[str, Any]:
+        """The format as a chat completion has it."""
+        return self.json_schema.as_sent
+
+
+class OpenAIBody(QuestionBody):
     """The fields that the bodies of both of OpenAI's APIs have."""
 
-    model: Name
-    """podium, podium/PLANNER or a worker's name."""
     temperature: float | None = Field(default=None, ge=0, le=2)
-    top_p: float | None = Field(default=None, gt=0, le=1)
     parallel_tool_calls: bool | None = None
     metadata: Metadata | None = None
     user: str | None = None
@@ -140,30 +165,19 @@ class OpenAIBody(Body):
     """A hint for a provider's cache; accepted without effect."""
     store: bool | None = None
     """Whether the trace is kept. Without it no later request can continue from this one."""
-    stream: bool | None = None
     stream_options: StreamOptions | None = None
-    podium: PodiumOptions | None = None
 
     @property
     def end_user(self) -> str | None:
-        """The end user for whom the caller asks."""
         return self.user if self.user is not None else self.safety_identifier
 
+    @property
+    def trace_metadata(self) -> dict[str, str]:
+        return self.metadata or {}
 
-class JsonSchema(SentPart):
-    name: Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
-    description: str | None = None
-    schema_: dict[str, Any] | None = Field(default=None, alias="schema")
-    strict: bool | None = None
-
-
-class PlainFormat(BodyPart):
-    type: Literal["text", "json_object"]
-
-
-class SchemaFormat(BodyPart):
-    type: Literal["json_schema"]
-    json_schema: JsonSchema
+    @property
+    def keeps_trace(self) -> bool:
+        return self.store is not False
 
 
 class ChatBody(OpenAIBody):
@@ -195,55 +209,54 @@ class ChatBody(OpenAIBody):
     tools: Tools | None = None
     tool_choice: ToolChoice | None = None
 
+    async def read_messages(
+        self, worker: str | None, store: AsyncTraceStore, caller: Caller
+    ) -> tuple[Message, ...]:
+        return tuple(_message(message, worker) for message in self.messages)
 
-async def read_chat(body: ChatBody, service: Service, caller: Caller) -> ChatRequest:
-    """Translate `body` into a `ChatRequest`."""
-    options = body.podium or NO_OPTIONS
-    planner, worker = resolve_model(body.model, options.planner, service.pool, caller)
-    unsupported = handle_unsupported(body, passes=takes_extra(service.pool, worker))
-    messages = tuple(_message(message, worker) for message in body.messages)
-    if not takes_extra(service.pool, worker):
-        unsupported = ignore_names(messages, unsupported)
-    elif body.seed is not None:
-        unsupported.extra["seed"] = body.seed
-    request = ChatRequest(
-        question=to_question(
-            messages,
-            _options(body, unsupported.extra),
-            direct=worker is not None,
-        ),
-        messages=None if worker is None else messages,
-        options=options,
-        model=body.model,
-        planner=planner,
-        worker=worker,
-        seed=token_hex(8) if body.seed is None else str(body.seed),
-        metadata=body.metadata or {},
-        user=body.end_user,
-        keep=body.store is not False,
-        ignored=unsupported.ignored,
-    )
-    return await stay_with_worker(request, service, caller)
+    def answer_options(self, extra: dict[str, Any]) -> AnswerOptions:
+        stop = (self.stop,) if isinstance(self.stop, str) else self.stop or ()
+        if "" in stop:
+            raise invalid("stop: a text before which the answer ends may not be empty.", "stop")
+        limits = [limit for limit in (self.max_tokens, self.max_completion_tokens) if limit is not None]
+        return AnswerOptions(
+            max_tokens=min(limits, default=None),
+            temperature=self.temperature,
+            top_p=self.top_p,
+            stop=stop,
+            response_format=self.response_format and self.response_format.as_sent,
+            extra=extra,
+            **tool_options(self.tools, self.tool_choice, self.parallel_tool_calls),
+        )
+
+    def for_endpoint(self, fields: UnsupportedFields) -> UnsupportedFields:
+        if self.seed is None:
+            return fields
+        return fields._replace(extra={**fields.extra, "seed": self.seed})
+
+    @property
+    def given_seed(self) -> int | None:
+        return self.seed
 
 
 def _message(message: ChatMessage, worker: str | None) -> Message:
     match message:
         case UserMessage(content=content):
-            images = _images(content)
-            text = images_as_text(_text(content), images)
+            images = images_of(content)
+            text = images_as_text(text_of(content), images)
             return Message(role="user", content=text, name=message.name, images=images)
         case AssistantMessage():
             calls = tuple(
                 ToolCall(id=call.id, name=call.function.name, arguments=call.function.arguments)
                 for call in message.tool_calls or ()
             )
-            text = _text(message.content or "") or message.refusal or ""
+            text = text_of(message.content) or message.refusal or ""
             turn = Message(role="assistant", content=text, name=message.name, tool_calls=calls)
             return _with_state(turn, message, worker)
         case ToolMessage():
-            return Message(role="tool", content=_text(message.content), tool_call_id=message.tool_call_id)
+            return Message(role="tool", content=text_of(message.content), tool_call_id=message.tool_call_id)
         case _:
-            return Message(role="system", content=_text(message.content), name=message.name)
+            return Message(role="system", content=text_of(message.content), name=message.name)
 
 
 def _with_state(turn: Message, message: AssistantMessage, worker: str | None) -> Message:
@@ -263,53 +276,3 @@ def _with_state(turn: Message, message: AssistantMessage, worker: str | None) ->
     ]
     state = ProviderState(worker=worker, fields=json.dumps(fields) if fields else "")
     return turn.model_copy(update={"provider_state": state, "tool_calls": tuple(calls)})
-
-
-def _text(content: str | tuple[TextPart, ...] | tuple[UserPart, ...] | tuple[AssistantPart, ...]) -> str:
-    if isinstance(content, str):
-        return content
-    return "\n".join(
-        part.text if isinstance(part, TextPart) else part.refusal
-        for part in content
-        if isinstance(part, TextPart | RefusalPart)
-    )
-
-
-def _images(content: str | tuple[UserPart, ...]) -> tuple[str, ...]:
-    if isinstance(content, str):
-        return ()
-    return tuple(part.image_url.url for part in content if isinstance(part, ImagePart))
-
-
-def _options(body: ChatBody, extra: dict[str, Any]) -> AnswerOptions:
-    stop = (body.stop,) if isinstance(body.stop, str) else body.stop or ()
-    if "" in stop:
-        raise invalid("stop: a text before which the answer ends may not be empty.", "stop")
-    functions = [tool for tool in body.tools or () if isinstance(tool, Tool)]
-    choice, parallel = check_tool_choice(
-        [tool.function.name for tool in functions],
-        body.tool_choice,
-        body.parallel_tool_calls,
-    )
-    limits = [limit for limit in (body.max_tokens, body.max_completion_tokens) if limit is not None]
-    return AnswerOptions(
-        max_tokens=min(limits, default=None),
-        temperature=body.temperature,
-        top_p=body.top_p,
-        stop=stop,
-        tools=tuple({"type": "function", "function": tool.function.sent} for tool in functions),
-        tool_choice=choice,
-        parallel_tool_calls=parallel,
-        response_format=_response_format(body),
-        extra=extra,
-    )
-
-
-def _response_format(body: ChatBody) -> dict[str, Any] | None:
-    response_format = body.response_format
-    if response_format is None or response_format.type == "text":
-        return None
-    if response_format.type == "json_object":
-        return {"type": "json_object"}
-    assert isinstance(response_format, SchemaFormat)
-    return {"type": "json_schema", "json_schema": response_format.json_schema.sent}

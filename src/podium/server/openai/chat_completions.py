@@ -17,9 +17,10 @@ from fastapi.responses import Response
 from podium.errors import APIError
 from podium.server.api_errors import invalid, to_body
 from podium.server.conversation import requested_calls, returned_state
-from podium.server.openai.chat_body import ChatBody, read_chat
+from podium.server.openai.chat_body import ChatBody
 from podium.server.prepared_question import PreparedQuestion
 from podium.server.provider_state import KEY
+from podium.server.question_body import read_question
 from podium.server.reply_writer import ReplyWriter
 from podium.server.requests import body_schema, find_caller, read_body, streamed_reply
 from podium.server.served_answers import ServedAnswer, combine_details
@@ -42,7 +43,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
     async def complete(request: Request) -> Response:
         caller = await find_caller(request)
         body = await read_body(ChatBody, request)
-        chat_request = await read_chat(body, service, caller)
+        chat_request = await read_question(body, service, caller)
         options = chat_request.options
         if (body.n or 1) > 1 and (options.plan_id is not None or options.dry_run):
             what = "A dry run writes one plan" if options.dry_run else "A plan is run once"

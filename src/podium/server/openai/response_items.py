@@ -16,11 +16,12 @@ from podium.errors import APIError
 from podium.server.api_errors import invalid, not_found
 from podium.server.conversation import images_as_text, requested_calls
 from podium.server.keys import Caller
-from podium.server.openai.chat_body import ImageAddress
+from podium.server.openai.chat_body import ImageAddress, RefusalPart
 from podium.server.provider_state import with_state
+from podium.server.question_body import ContentPart, TextPart, images_of, text_of
 from podium.server.requests import BodyPart, ListOf, Unsupported, full_conversation
 from podium.server.served_answers import ServedAnswer, answer_from_trace
-from podium.server.service import Service
+from podium.store.async_store import AsyncTraceStore
 from podium.store.background_table import BackgroundRow, BackgroundTable
 from podium.trace import Trace
 from podium.types import Message, Question, ToolCall
@@ -29,12 +30,11 @@ _ID = re.compile(r"resp_([0-9a-f]{32})")
 _ITEM_ID = re.compile(r"(?P<kind>msg|fc)_(?P<trace>[0-9a-f]{32})(?:_(?P<number>\d{1,3}))?")
 
 
-class InputText(BodyPart):
+class InputText(TextPart):
     type: Literal["input_text", "text"]
-    text: str
 
 
-class InputImage(BodyPart):
+class InputImage(ContentPart):
     unsupported: ClassVar[Mapping[str, Unsupported]] = {
         **ImageAddress.unsupported,
         "file_id": Unsupported("there are no stored files; send the image.", kind="never"),
@@ -44,22 +44,20 @@ class InputImage(BodyPart):
     image_url: Annotated[str, StringConstraints(pattern=r"^(https?://|data:image/)")]
     """https: or data:. The worker's provider fetches it; Podium does not."""
 
+    @property
+    def images(self) -> tuple[str, ...]:
+        return (self.image_url,)
 
-class OutputText(BodyPart):
+
+class OutputText(TextPart):
     """The text of an earlier answer."""
 
     type: Literal["output_text"]
-    text: str
     annotations: tuple[Any, ...] | None = None
     logprobs: tuple[Any, ...] | None = None
 
 
-class Refusal(BodyPart):
-    type: Literal["refusal"]
-    refusal: str
-
-
-class InputFile(BodyPart):
+class InputFile(ContentPart):
     """A text file; its content becomes part of the message."""
 
     type: Literal["input_file"]
@@ -71,11 +69,11 @@ class InputFile(BodyPart):
 
     @model_validator(mode="after")
     def _check_is_text(self) -> Self:
-        _ = self.text
+        _ = self.words
         return self
 
     @property
-    def text(self) -> str:
+    def words(self) -> str:
         """Name and contents."""
         try:
             contents = b64decode(self.file_data.rpartition(",")[2], validate=True).decode()
@@ -86,7 +84,9 @@ class InputFile(BodyPart):
         return f"File {self.filename}:\n{contents}"
 
 
-Content = Annotated[InputText | InputImage | InputFile | OutputText | Refusal, Field(discriminator="type")]
+Content = Annotated[
+    InputText | InputImage | InputFile | OutputText | RefusalPart, Field(discriminator="type")
+]
 
 
 ResultPart = Annotated[InputText | InputImage | InputFile, Field(discriminator="type")]
@@ -167,7 +167,7 @@ Item = Annotated[
 ]
 
 
-async def find_trace(response_id: str, service: Service, caller: Caller, param: str) -> Trace:
+async def find_trace(response_id: str, store: AsyncTraceStore, caller: Caller, param: str) -> Trace:
     """The trace of a response.
 
     Raises:
@@ -176,21 +176,21 @@ async def find_trace(response_id: str, service: Service, caller: Caller, param: 
     match = _ID.fullmatch(response_id)
     if match is None:
         raise unknown_response(response_id, param)
-    trace = await service.store.find(match[1], caller.visible_owner)
+    trace = await store.find(match[1], caller.visible_owner)
     if trace is not None:
         return trace
-    if param != "id" and await find_background(response_id, service, caller) is not None:
+    if param != "id" and await find_background(response_id, store, caller) is not None:
         text = f"{response_id} is still being made; wait until its status is completed."
         raise invalid(text, param, code="response_in_progress")
     raise unknown_response(response_id, param)
 
 
-async def find_background(response_id: str, service: Service, caller: Caller) -> BackgroundRow | None:
+async def find_background(response_id: str, store: AsyncTraceStore, caller: Caller) -> BackgroundRow | None:
     """A response in the background that is being made. None if there is none."""
     match = _ID.fullmatch(response_id)
     if match is None:
         return None
-    return await BackgroundTable(service.store).find(match[1], caller.visible_owner)
+    return await BackgroundTable(store).find(match[1], caller.visible_owner)
 
 
 def unknown_response(response_id: str, param: str) -> APIError:
@@ -213,7 +213,7 @@ def to_messages(question: Question, answer: ServedAnswer) -> tuple[Message, ...]
 
 
 async def to_conversation(
-    input_items: str | tuple[Item, ...], service: Service, caller: Caller
+    input_items: str | tuple[Item, ...], store: AsyncTraceStore, caller: Caller
 ) -> tuple[Message, ...]:
     """The input of a request as messages.
 
@@ -228,11 +228,11 @@ async def to_conversation(
         if not isinstance(item, ReferenceItem):
             items.append(item)
         elif item.id not in known and not item.id.startswith("rs_"):
-            items.append(await _referred(item.id, service, caller, f"input.{number}"))
+            items.append(await _referred(item.id, store, caller, f"input.{number}"))
     return _messages(tuple(items))
 
 
-async def _referred(id_: str, service: Service, caller: Caller, param: str) -> Item:
+async def _referred(id_: str, store: AsyncTraceStore, caller: Caller, param: str) -> Item:
     unknown = not_found(
         f"There is no item {id_[:64]!r} that you made; send the item itself.", param, code="item_not_found"
     )
@@ -240,7 +240,7 @@ async def _referred(id_: str, service: Service, caller: Caller, param: str) -> I
     if match is None:
         raise unknown
     try:
-        trace = await find_trace(f"resp_{match['trace']}", service, caller, param)
+        trace = await find_trace(f"resp_{match['trace']}", store, caller, param)
     except APIError:
         raise unknown from None
     number = int(match["number"] or 0)
@@ -266,8 +266,8 @@ def _messages(items: tuple[Item, ...]) -> tuple[Message, ...]:
         match item:
             case MessageItem():
                 role = "system" if item.role == "developer" else item.role
-                images = _images(item.content)
-                text = images_as_text(_text(item.content), images)
+                images = images_of(item.content)
+                text = images_as_text(text_of(item.content), images)
                 messages.append(Message(role=role, content=text, images=images))
             case CallItem():
                 if not (messages and messages[-1].role == "assistant"):
@@ -279,26 +279,9 @@ def _messages(items: tuple[Item, ...]) -> tuple[Message, ...]:
                 follows = bool(messages) and messages[-1].role == "assistant"
                 states[len(messages) - follows] = state
             case ResultItem(call_id=None):
-                later.append(Message(role="system", content=f"{item.name}: {_text(item.output)}"))
+                later.append(Message(role="system", content=f"{item.name}: {text_of(item.output)}"))
             case ResultItem():
-                messages.append(Message(role="tool", content=_text(item.output), tool_call_id=item.call_id))
-                if images := _images(item.output):
+                messages.append(Message(role="tool", content=text_of(item.output), tool_call_id=item.call_id))
+                if images := images_of(item.output):
                     later.append(Message(role="user", content="(See the image.)", images=images))
     return (*(with_state(message, states.get(index)) for index, message in enumerate(messages)), *later)
-
-
-def _text(content: str | tuple[ResultPart, ...] | tuple[Content, ...]) -> str:
-    if isinstance(content, str):
-        return content
-    texts = (
-        part.refusal if isinstance(part, Refusal) else part.text
-        for part in content
-        if not isinstance(part, InputImage)
-    )
-    return "\n".join(texts)
-
-
-def _images(content: str | tuple[ResultPart, ...] | tuple[Content, ...]) -> tuple[str, ...]:
-    if isinstance(content, str):
-        return ()
-    return tuple(part.image_url for part in content if isinstance(part, InputImage))

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.responses import Response
@@ -20,9 +18,10 @@ from podium.server.api_errors import invalid
 from podium.server.background import BackgroundQuestions
 from podium.server.keys import Caller
 from podium.server.live import EventLog
-from podium.server.openai.responses_body import EchoedFields, ResponseBody, read_response
+from podium.server.openai.responses_body import ResponseBody
 from podium.server.openai.responses_reply import ResponseFrame, ResponseWriter
 from podium.server.prepared_question import PreparedQuestion
+from podium.server.question_body import read_question
 from podium.server.requests import body_schema, find_caller, read_body, streamed_reply
 from podium.server.served_answers import answer_from_trace, no_answer_error
 from podium.server.service import Service
@@ -48,25 +47,9 @@ def add_routes(app: FastAPI, service: Service, background: BackgroundQuestions) 
         body = await read_body(ResponseBody, request)
         if body.background and body.store is False:
             raise invalid("background: a response in the background is kept: leave store out.", "background")
-        chat_request = await read_response(body, service, caller)
+        chat_request = await read_question(body, service, caller)
         question = await PreparedQuestion.open(service, chat_request, caller)
-        echo: dict[str, Any] = {
-            "safety_identifier": body.safety_identifier,
-            "prompt_cache_key": body.prompt_cache_key,
-            **({"background": True} if body.background else {}),
-        }
-        frame = ResponseFrame(
-            question.ids[0],
-            EchoedFields(
-                created=int(time.time()), model=body.model, previous=body.previous_response_id, echo=echo
-            ),
-            chat_request.question,
-            chat_request.metadata,
-            chat_request.user,
-            chat_request.keep,
-        )
-        if chat_request.keep:
-            question = question.with_metadata(frame.stored_metadata)
+        frame = ResponseFrame.of_request(question.ids[0], chat_request)
         writer = ResponseWriter(frame, question.runner.pool.profiles, direct=question.direct)
         if not body.background:
             return await question.reply(writer, request, streams=body.stream)

@@ -5,48 +5,27 @@ As with OpenAI, null is the same as leaving a field out.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from secrets import token_hex
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, Discriminator, Field, Tag, ValidationError
+from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from podium.config import suggestion
 from podium.server.api_errors import invalid
-from podium.server.conversation import stay_with_worker, to_question
 from podium.server.keys import Caller
 from podium.server.openai.chat_body import ChatBody, JsonSchema, OpenAIBody, PlainFormat
 from podium.server.openai.response_items import Item, find_trace, to_conversation, to_messages
-from podium.server.openai.tools import (
-    MAX_TOOLS,
-    Choice,
-    FlatChoice,
-    Function,
-    UnsupportedChoice,
-    check_tool_choice,
-    tool_kind,
-)
-from podium.server.requests import (
-    NO_OPTIONS,
-    BodyPart,
-    ChatRequest,
-    ListOf,
-    Unsupported,
-    UnsupportedTool,
-)
+from podium.server.openai.tools import FlatToolChoice, FlatTools, tool_options
+from podium.server.requests import BodyPart, ListOf, Metadata, Unsupported
 from podium.server.served_answers import answer_from_trace
-from podium.server.service import Service
-from podium.server.unsupported_fields import HINTS, UnsupportedFields, handle_unsupported, takes_extra
-from podium.server.worker_selection import resolve_model
-from podium.trace import Trace
+from podium.server.unsupported_fields import HINTS, UnsupportedFields
+from podium.store.async_store import AsyncTraceStore
 from podium.types import AnswerOptions, Message
 
 _UNSUPPORTED = Unsupported("Podium does not support it.", kind="never")
-INSTRUCTIONS_KEY = "podium.instructions"
-"""Metadata key that marks a trace whose first message is the `instructions` of a response."""
 RESPONSE_KEY = "podium.response"
-"""Metadata key of a stored response: its `EchoedFields`, as JSON."""
-OWN_KEYS = (INSTRUCTIONS_KEY, RESPONSE_KEY)
+"""Metadata key of a trace that is a response: its `EchoedFields`, as JSON."""
 
 
 class EchoedFields(BaseModel):
@@ -57,35 +36,19 @@ class EchoedFields(BaseModel):
     model: str
     previous: str | None = None
     """The id of the response that this one continues."""
-    echo: dict[str, Any] = {}
-    """Further fields, by the names that the response has for them."""
+    instructed: bool = False
+    """Whether the first message is the request's `instructions`."""
+    background: bool = False
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
 
     @staticmethod
-    def read(trace: Trace) -> EchoedFields | None:
+    def read(metadata: Mapping[str, str]) -> EchoedFields | None:
         """The fields in a trace's metadata. None if the trace is no response, whatever a client wrote there."""
         try:
-            return EchoedFields.model_validate_json(trace.metadata.get(RESPONSE_KEY, ""))
+            return EchoedFields.model_validate_json(metadata.get(RESPONSE_KEY, ""))
         except ValidationError:
             return None
-
-
-class FlatTool(Function):
-    """A function, in the flat form that the Responses API uses."""
-
-    type: Literal["function"]
-
-
-_AnyTool = Annotated[
-    Annotated[FlatTool, Tag("function")] | Annotated[UnsupportedTool, Tag("foreign")],
-    Discriminator(tool_kind),
-]
-_ToolChoice = (
-    Choice
-    | Annotated[
-        Annotated[FlatChoice, Tag("function")] | Annotated[UnsupportedChoice, Tag("foreign")],
-        Discriminator(tool_kind),
-    ]
-)
 
 
 class JsonSchemaFormat(JsonSchema):
@@ -123,115 +86,86 @@ class ResponseBody(OpenAIBody):
     instructions: str | None = None
     """The first system message. A response that continues this one does not inherit it."""
     max_output_tokens: int | None = Field(default=None, ge=1, le=10**9)
-    tools: Annotated[ListOf[_AnyTool], Field(max_length=MAX_TOOLS)] | None = None
-    tool_choice: _ToolChoice | None = None
+    tools: FlatTools | None = None
+    tool_choice: FlatToolChoice | None = None
     text: TextOptions | None = None
     previous_response_id: str | None = None
     background: bool | None = None
     """Whether the reply comes at once, while the response is made without its caller."""
 
+    conversation_field: ClassVar[str] = "input"
 
-async def read_response(body: ResponseBody, service: Service, caller: Caller) -> ChatRequest:
-    """Translate `body` into a `ChatRequest`."""
-    options = body.podium or NO_OPTIONS
-    planner, worker = resolve_model(body.model, options.planner, service.pool, caller)
-    metadata = dict(body.metadata or {})
-    for own in OWN_KEYS:
-        if own in metadata:
-            raise invalid(f"metadata: {own} is Podium's own; take another name.", "metadata")
-    previous = await _previous_messages(body, service, caller)
-    new = await to_conversation(body.input, service, caller)
-    instructions = (Message(role="system", content=body.instructions),) if body.instructions else ()
-    if instructions:
-        metadata[INSTRUCTIONS_KEY] = "true"
-    direct = takes_extra(service.pool, worker)
-    unsupported = handle_unsupported(body, passes=direct)
-    if direct:
-        unsupported = _to_chat(body, unsupported)
-    messages = (*instructions, *previous, *new)
-    answer_options = _options(body, unsupported.extra)
-    request = ChatRequest(
-        question=to_question(messages, answer_options, direct=worker is not None, param="input"),
-        messages=None if worker is None else messages,
-        options=options,
-        model=body.model,
-        planner=planner,
-        worker=worker,
-        seed=token_hex(8),
-        metadata=metadata,
-        user=body.end_user,
-        keep=body.store is not False,
-        ignored=unsupported.ignored,
-    )
-    return await stay_with_worker(request, service, caller)
+    @field_validator("metadata")
+    @classmethod
+    def _leave_own_key(cls, metadata: Metadata | None) -> Metadata | None:
+        if metadata is not None and RESPONSE_KEY in metadata:
+            raise ValueError(f"metadata: {RESPONSE_KEY} is Podium's own; take another name.")
+        return metadata
 
+    async def read_messages(
+        self, worker: str | None, store: AsyncTraceStore, caller: Caller
+    ) -> tuple[Message, ...]:
+        instructions = (Message(role="system", content=self.instructions),) if self.instructions else ()
+        previous = await self._previous_messages(store, caller)
+        return (*instructions, *previous, *await to_conversation(self.input, store, caller))
 
-async def _previous_messages(body: ResponseBody, service: Service, caller: Caller) -> tuple[Message, ...]:
-    """The conversation up to and including the response that this one continues."""
-    if body.previous_response_id is None:
-        return ()
-    trace = await find_trace(body.previous_response_id, service, caller, "previous_response_id")
-    if trace.answer is None:
-        raise invalid(
-            f"{body.previous_response_id} has no answer to go on from; ask it again.", "previous_response_id"
+    async def _previous_messages(self, store: AsyncTraceStore, caller: Caller) -> tuple[Message, ...]:
+        """The conversation up to and including the response that this one continues."""
+        if self.previous_response_id is None:
+            return ()
+        trace = await find_trace(self.previous_response_id, store, caller, "previous_response_id")
+        if trace.answer is None:
+            raise invalid(
+                f"{self.previous_response_id} has no answer to go on from; ask it again.",
+                "previous_response_id",
+            )
+        question, echoed = trace.question, EchoedFields.read(trace.metadata)
+        if echoed is not None and echoed.instructed:
+            question = question.model_copy(update={"history": question.history[1:]})
+        return to_messages(question, answer_from_trace(trace))
+
+    def answer_options(self, extra: dict[str, Any]) -> AnswerOptions:
+        text_format = self.text and self.text.format
+        return AnswerOptions(
+            max_tokens=self.max_output_tokens,
+            temperature=self.temperature,
+            top_p=self.top_p,
+            response_format=text_format and text_format.as_sent,
+            extra=extra,
+            **tool_options(self.tools, self.tool_choice, self.parallel_tool_calls),
         )
-    question = trace.question
-    if INSTRUCTIONS_KEY in trace.metadata:
-        question = question.model_copy(update={"history": question.history[1:]})
-    return to_messages(question, answer_from_trace(trace))
 
-
-def _to_chat(body: ResponseBody, unsupported: UnsupportedFields) -> UnsupportedFields:
-    """Convert the fields for one worker's endpoint to the fields of a chat completion.
-
-    Raises:
-        APIError: 400 for a field that only chat completions have, since it would replace a field that Podium sets.
-    """
-    passed = unsupported.extra
-    for name in sorted(passed.keys() & (ChatBody.model_fields.keys() - ResponseBody.model_fields.keys())):
-        raise invalid(
-            f"Unknown field {name!r}; {suggestion(name, list(ResponseBody.model_fields))}",
-            name,
-            code="unknown_field",
+    @property
+    def trace_metadata(self) -> dict[str, str]:
+        echoed = EchoedFields(
+            created=int(time.time()),
+            model=self.model,
+            previous=self.previous_response_id,
+            instructed=bool(self.instructions),
+            background=bool(self.background),
+            safety_identifier=self.safety_identifier,
+            prompt_cache_key=self.prompt_cache_key,
         )
-    foreign = ResponseBody.unsupported.keys() - ChatBody.unsupported.keys()
-    extra = {name: value for name, value in passed.items() if name not in foreign | {"reasoning"}}
-    reasoning, verbosity = (
-        passed.get("reasoning"),
-        body.text and (body.text.model_extra or {}).get("verbosity"),
-    )
-    if isinstance(reasoning, dict) and reasoning.get("effort"):
-        extra["reasoning_effort"] = reasoning["effort"]
-    if verbosity:
-        extra["verbosity"] = verbosity
-    if extra.get("top_logprobs"):
-        extra["logprobs"] = True
-    ignored = [name for name in unsupported.ignored if name != "text.verbosity"]
-    return UnsupportedFields((*ignored, *sorted(foreign & passed.keys())), extra)
+        return {**(self.metadata or {}), RESPONSE_KEY: echoed.model_dump_json()}
 
-
-def _options(body: ResponseBody, extra: dict[str, Any]) -> AnswerOptions:
-    functions = [tool for tool in body.tools or () if isinstance(tool, FlatTool)]
-    choice, parallel = check_tool_choice(
-        [tool.name for tool in functions], body.tool_choice, body.parallel_tool_calls
-    )
-    return AnswerOptions(
-        max_tokens=body.max_output_tokens,
-        temperature=body.temperature,
-        top_p=body.top_p,
-        tools=tuple({"type": "function", "function": tool.sent} for tool in functions),
-        tool_choice=choice,
-        parallel_tool_calls=parallel,
-        response_format=_response_format(body),
-        extra=extra,
-    )
-
-
-def _response_format(body: ResponseBody) -> dict[str, Any] | None:
-    text_format = None if body.text is None else body.text.format
-    if text_format is None or text_format.type == "text":
-        return None
-    if text_format.type == "json_object":
-        return {"type": "json_object"}
-    assert isinstance(text_format, JsonSchemaFormat)
-    return {"type": "json_schema", "json_schema": text_format.sent}
+    def for_endpoint(self, fields: UnsupportedFields) -> UnsupportedFields:
+        passed = fields.extra
+        for name in sorted(passed.keys() & (ChatBody.model_fields.keys() - ResponseBody.model_fields.keys())):
+            # It would replace a field that Podium sets.
+            raise invalid(
+                f"Unknown field {name!r}; {suggestion(name, list(ResponseBody.model_fields))}",
+                name,
+                code="unknown_field",
+            )
+        foreign = ResponseBody.unsupported.keys() - ChatBody.unsupported.keys()
+        extra = {name: value for name, value in passed.items() if name not in foreign | {"reasoning"}}
+        reasoning = passed.get("reasoning")
+        verbosity = self.text and (self.text.model_extra or {}).get("verbosity")
+        if isinstance(reasoning, dict) and reasoning.get("effort"):
+            extra["reasoning_effort"] = reasoning["effort"]
+        if verbosity:
+            extra["verbosity"] = verbosity
+        if extra.get("top_logprobs"):
+            extra["logprobs"] = True
+        ignored = [name for name in fields.ignored if name != "text.verbosity"]
+        return UnsupportedFields((*ignored, *sorted(foreign & passed.keys())), extra)

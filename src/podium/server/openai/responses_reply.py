@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from podium.errors import APIError
 from podium.server.conversation import requested_calls, returned_state
-from podium.server.openai.responses_body import INSTRUCTIONS_KEY, OWN_KEYS, RESPONSE_KEY, EchoedFields
+from podium.server.openai.responses_body import RESPONSE_KEY, EchoedFields
 from podium.server.reply_writer import ReplyWriter
-from podium.server.requests import full_conversation
+from podium.server.requests import ChatRequest, full_conversation
 from podium.server.served_answers import ServedAnswer
 from podium.server.streaming import DONE, sse_event
-from podium.types import AnswerOptions, Message, Profile, Question, Usage
+from podium.trace import Trace
+from podium.types import AnswerOptions, Profile, Question, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,38 +26,54 @@ class ResponseFrame:
     """The fields of a response that repeat its request."""
 
     trace_id: str
-    echoed: EchoedFields
     question: Question
     metadata: Mapping[str, str]
     user: str | None
     store: bool
+    echoed: EchoedFields
+
+    @classmethod
+    def of_request(cls, trace_id: str, request: ChatRequest) -> ResponseFrame:
+        """The frame of a response that is made now."""
+        metadata = request.metadata
+        echoed = EchoedFields.model_validate_json(metadata[RESPONSE_KEY])
+        return cls(trace_id, request.question, metadata, request.user, request.keep, echoed)
+
+    @classmethod
+    def of_trace(cls, trace: Trace) -> ResponseFrame:
+        """The frame of a stored response. A trace of another API has no echoed fields, and not the name of the model
+        that its request used."""
+        model = trace.planner.removeprefix("single:") if trace.layout == "plain" else "podium"
+        started = int(datetime.fromisoformat(trace.started_at).timestamp())
+        echoed = EchoedFields.read(trace.metadata) or EchoedFields(created=started, model=model)
+        return cls(trace.id, trace.question, trace.metadata, trace.user, store=True, echoed=echoed)
 
     def response(self, status: str, **fields: Any) -> dict[str, Any]:
         """The response object with a status, and with output, usage, error, incomplete_details and podium, as far as
         they are known."""
-        options = self.question.options
+        options, history, echoed = self.question.options, self.question.history, self.echoed
         return {
             "id": f"resp_{self.trace_id}",
             "object": "response",
-            "created_at": self.echoed.created,
+            "created_at": echoed.created,
             "completed_at": None,
             "status": status,
-            "background": False,
+            "background": echoed.background,
             "error": None,
             "frequency_penalty": 0.0,
             "incomplete_details": None,
-            "instructions": self._instructions,
+            "instructions": history[0].content if echoed.instructed and history else None,
             "max_output_tokens": options.max_tokens,
             "max_tool_calls": None,
-            "metadata": {name: value for name, value in self.metadata.items() if name not in OWN_KEYS},
-            "model": self.echoed.model,
+            "metadata": {name: value for name, value in self.metadata.items() if name != RESPONSE_KEY},
+            "model": echoed.model,
             "output": [],
             "parallel_tool_calls": options.parallel_tool_calls is not False,
             "presence_penalty": 0.0,
-            "previous_response_id": self.echoed.previous,
-            "prompt_cache_key": None,
+            "previous_response_id": echoed.previous,
+            "prompt_cache_key": echoed.prompt_cache_key,
             "reasoning": {"effort": None, "summary": None},
-            "safety_identifier": None,
+            "safety_identifier": echoed.safety_identifier,
             "service_tier": "default",
             "store": self.store,
             "temperature": 1.0 if options.temperature is None else options.temperature,
@@ -67,7 +85,6 @@ class ResponseFrame:
             "truncation": "disabled",
             "usage": None,
             "user": self.user,
-            **self.echoed.echo,
             **fields,
         }
 
@@ -84,16 +101,6 @@ class ResponseFrame:
             usage=response_usage(answer.usage, answer.cost_usd),
             podium=answer.podium,
         )
-
-    @property
-    def stored_metadata(self) -> dict[str, str]:
-        """The metadata of the trace, from which the stored response is read again."""
-        return {**self.metadata, RESPONSE_KEY: self.echoed.model_dump_json()}
-
-    @property
-    def _instructions(self) -> str | None:
-        history: Sequence[Message] = self.question.history
-        return history[0].content if INSTRUCTIONS_KEY in self.metadata and history else None
 
 
 def input_items(question: Question, trace_id: str) -> list[dict[str, Any]]:

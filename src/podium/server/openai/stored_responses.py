@@ -5,7 +5,6 @@ GET and DELETE /v1/responses/{id}, POST /v1/responses/{id}/cancel, GET /v1/respo
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any, Literal
 
 from fastapi import FastAPI, Query
@@ -17,7 +16,6 @@ from podium.server.background import BackgroundQuestions
 from podium.server.keys import Caller
 from podium.server.openai.response_items import find_background, find_trace, unknown_response
 from podium.server.openai.responses import stream_response
-from podium.server.openai.responses_body import EchoedFields
 from podium.server.openai.responses_reply import ResponseFrame, input_items, output_items, response_usage
 from podium.server.requests import RequestCaller, streamed_reply
 from podium.server.served_answers import answer_from_plan, answer_from_trace, no_answer_error, to_details
@@ -29,10 +27,10 @@ def add_routes(app: FastAPI, service: Service, background: BackgroundQuestions) 
     """The routes; `background` makes the responses that are not finished."""
 
     async def read(id: str, caller: Caller) -> dict[str, Any]:
-        row = await find_background(id, service, caller)
+        row = await find_background(id, service.store, caller)
         if row is not None:
-            return _frame(row.trace).response("in_progress" if row.begun else "queued")
-        return _ended_response(await find_trace(id, service, caller, "id"))
+            return ResponseFrame.of_trace(row.trace).response("in_progress" if row.begun else "queued")
+        return _ended_response(await find_trace(id, service.store, caller, "id"))
 
     @app.get(
         "/v1/responses/{id}",
@@ -47,27 +45,27 @@ def add_routes(app: FastAPI, service: Service, background: BackgroundQuestions) 
     ) -> Response:
         if not stream:
             return JSONResponse(await read(id, caller))
-        if await find_background(id, service, caller) is None:
-            await find_trace(id, service, caller, "id")
+        if await find_background(id, service.store, caller) is None:
+            await find_trace(id, service.store, caller, "id")
         after = -1 if starting_after is None else starting_after
         return stream_response(background, id.removeprefix("resp_"), caller, after=after)
 
     @app.post("/v1/responses/{id}/cancel")
     async def cancel(caller: RequestCaller, id: str) -> dict[str, Any]:
-        row = await find_background(id, service, caller)
+        row = await find_background(id, service.store, caller)
         if row is not None:
             await background.cancel(row.trace.id)
-        elif not _is_background(_frame(await find_trace(id, service, caller, "id"))):
+        elif not ResponseFrame.of_trace(await find_trace(id, service.store, caller, "id")).echoed.background:
             raise invalid("Only a response in the background can be cancelled; this one is finished.", "id")
         return await read(id, caller)
 
     @app.delete("/v1/responses/{id}")
     async def delete(caller: RequestCaller, id: str) -> dict[str, Any]:
-        row = await find_background(id, service, caller)
+        row = await find_background(id, service.store, caller)
         if row is not None:
             await background.delete(row.trace.id)
             return {"id": id, "object": "response", "deleted": True}
-        trace = await find_trace(id, service, caller, "id")
+        trace = await find_trace(id, service.store, caller, "id")
         if not await service.store.delete(trace.id, owner=caller.visible_owner):
             raise unknown_response(id, "id")
         return {"id": id, "object": "response", "deleted": True}
@@ -80,8 +78,8 @@ def add_routes(app: FastAPI, service: Service, background: BackgroundQuestions) 
         limit: int = Query(default=20, ge=1, le=100),
         order: Literal["asc", "desc"] = "desc",
     ) -> dict[str, Any]:
-        row = await find_background(id, service, caller)
-        trace = await find_trace(id, service, caller, "id") if row is None else row.trace
+        row = await find_background(id, service.store, caller)
+        trace = await find_trace(id, service.store, caller, "id") if row is None else row.trace
         items = input_items(trace.question, trace.id)
         if order == "desc":
             items.reverse()
@@ -97,11 +95,11 @@ def add_routes(app: FastAPI, service: Service, background: BackgroundQuestions) 
 
 
 def _ended_response(trace: Trace) -> dict[str, Any]:
-    frame = _frame(trace)
+    frame = ResponseFrame.of_trace(trace)
     if trace.status == "planned" and (workflow := trace.rounds[0].workflow) is not None:
         answer = answer_from_plan(trace, workflow, None, expires=expiry(trace))
         return frame.final(answer, output_items(answer))
-    background = _is_background(frame)
+    background = frame.echoed.background
     cost: dict[str, Any] = {}
     if background:
         cost = {"usage": response_usage(trace.usage, trace.cost_usd), "podium": to_details(trace)}
@@ -112,18 +110,3 @@ def _ended_response(trace: Trace) -> dict[str, Any]:
         return frame.response("failed", error={"code": error.code, "message": error.message}, **cost)
     answer = answer_from_trace(trace)
     return frame.final(answer, output_items(answer))
-
-
-def _is_background(frame: ResponseFrame) -> bool:
-    return "background" in frame.echoed.echo
-
-
-def _frame(trace: Trace) -> ResponseFrame:
-    started = int(datetime.fromisoformat(trace.started_at).timestamp())
-    echoed = EchoedFields.read(trace) or EchoedFields(created=started, model=_model(trace))
-    return ResponseFrame(trace.id, echoed, trace.question, trace.metadata, trace.user, store=True)
-
-
-def _model(trace: Trace) -> str:
-    """The model of a stored response. The trace keeps the planner, not the name that the request used."""
-    return trace.planner.removeprefix("single:") if trace.layout == "plain" else "podium"

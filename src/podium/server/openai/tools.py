@@ -11,8 +11,6 @@ from podium.server.conversation import check_has_tools, check_tool_name
 from podium.server.requests import BodyPart, ListOf, UnsupportedTool
 
 FunctionName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
-MAX_TOOLS = 128
-"""The most tools of one request."""
 
 
 class SentPart(BodyPart):
@@ -47,6 +45,17 @@ def tool_kind(tool: Any) -> str:
     return "function" if not isinstance(tool, dict) or tool.get("type") == "function" else "foreign"
 
 
+class FlatTool(Function):
+    """A function as a tool, in the flat form of the Responses API."""
+
+    type: Literal["function"]
+
+    @property
+    def function(self) -> Function:
+        """The function, which the tool itself is."""
+        return self
+
+
 class ChosenName(BodyPart):
     name: FunctionName
 
@@ -73,11 +82,15 @@ class ToolCallPart(BodyPart):
     """Provider state (`podium.server.provider_state`)."""
 
 
-class FlatChoice(BodyPart):
+class FlatChoice(ChosenName):
     """A `ChosenTool` in the flat form of the Responses API."""
 
     type: Literal["function"]
-    name: FunctionName
+
+    @property
+    def function(self) -> ChosenName:
+        """The function, which the choice itself is."""
+        return self
 
 
 class UnsupportedChoice(UnsupportedTool):
@@ -92,32 +105,49 @@ ToolChoice = (
         Discriminator(tool_kind),
     ]
 )
+FlatToolChoice = (
+    Choice
+    | Annotated[
+        Annotated[FlatChoice, Tag("function")] | Annotated[UnsupportedChoice, Tag("foreign")],
+        Discriminator(tool_kind),
+    ]
+)
 _AnyTool = Annotated[
     Annotated[Tool, Tag("function")] | Annotated[UnsupportedTool, Tag("foreign")], Discriminator(tool_kind)
 ]
-Tools = Annotated[ListOf[_AnyTool], Field(max_length=MAX_TOOLS)]
+_AnyFlatTool = Annotated[
+    Annotated[FlatTool, Tag("function")] | Annotated[UnsupportedTool, Tag("foreign")],
+    Discriminator(tool_kind),
+]
+Tools = Annotated[ListOf[_AnyTool], Field(max_length=128)]
+FlatTools = Annotated[ListOf[_AnyFlatTool], Field(max_length=128)]
 
 
-def check_tool_choice(
-    tools: Sequence[str],
-    choice: str | ChosenTool | FlatChoice | UnsupportedChoice | None,
+def tool_options(
+    tools: Sequence[Tool | FlatTool | UnsupportedTool] | None,
+    choice: ToolChoice | FlatToolChoice | None,
     parallel: bool | None,
-) -> tuple[str | dict[str, Any] | None, bool | None]:
-    """Check a request's choice among `tools`, the names of its functions, and return `tool_choice` and
-    `parallel_tool_calls` as in a chat completion.
+) -> dict[str, Any]:
+    """The fields of `AnswerOptions` about tools, in the form of a chat completion.
 
     Raises:
         APIError: 400, the choice refers to a tool that the request does not have.
     """
+    functions = [tool.function for tool in tools or () if not isinstance(tool, UnsupportedTool)]
+    names = [function.name for function in functions]
     if choice not in (None, "none", "auto"):
-        check_has_tools(tools, "tool_choice")
-    if not tools:
-        return None, None
-    if isinstance(choice, UnsupportedChoice):
-        return None, parallel
-    if choice is None or isinstance(choice, str):
-        return choice, parallel
-    flat = isinstance(choice, FlatChoice)
-    wanted = choice.name if isinstance(choice, FlatChoice) else choice.function.name
-    check_tool_name(tools, wanted, "tool_choice.name" if flat else "tool_choice.function.name")
-    return {"type": "function", "function": {"name": wanted}}, parallel
+        check_has_tools(names, "tool_choice")
+    if not functions:
+        return {}
+    chosen: str | dict[str, Any] | None = None
+    if isinstance(choice, str):
+        chosen = choice
+    elif isinstance(choice, ChosenTool | FlatChoice):
+        field = "tool_choice.name" if isinstance(choice, FlatChoice) else "tool_choice.function.name"
+        check_tool_name(names, choice.function.name, field)
+        chosen = {"type": "function", "function": {"name": choice.function.name}}
+    return {
+        "tools": tuple({"type": "function", "function": function.sent} for function in functions),
+        "tool_choice": chosen,
+        "parallel_tool_calls": parallel,
+    }
