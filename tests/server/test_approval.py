@@ -168,7 +168,6 @@ def test_invalid_plan_approval_is_refused_with_a_remedy(team: tuple[ChatModel, h
     other = [{"role": "user", "content": "What is 6 x 8?"}]
     for body, param, said in [
         ({"messages": other, "podium": {"plan_id": id_}}, "podium.plan_id", "is for another question"),
-        ({"n": 2, "podium": {"plan_id": id_}}, "n", "A plan is run once"),
         ({"model": "wren", "podium": {"plan_id": id_}}, "podium.plan_id", "leave podium.plan_id out"),
         ({"podium": {"workflow": PLAN}}, "podium.workflow", "name the plan by podium.plan_id"),
         ({"podium": {"plan_id": id_, "deny": ["lark"]}}, "podium.workflow", "Step 1 of the plan needs"),

@@ -24,7 +24,6 @@ from podium.workers.pool import Pool
 ASKED: list[Any] = [{"role": "user", "content": "What is 6 x 7?"}]
 BODIES: dict[str, tuple[str, dict[str, Any]]] = {
     "chat": ("/v1/chat/completions", {"messages": ASKED}),
-    "several answers": ("/v1/chat/completions", {"messages": ASKED, "n": 2}),
     "message": ("/v1/messages", {"messages": ASKED, "max_tokens": 99}),
     "response": ("/v1/responses", {"input": "What is 6 x 7?"}),
     "background": ("/v1/responses", {"input": "What is 6 x 7?", "background": True}),

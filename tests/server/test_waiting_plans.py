@@ -98,7 +98,7 @@ async def test_a_plan_that_is_cancelled_before_it_begins_to_run_leaves_its_trace
     service.plans.add(plan, keep=True)
     approved = ApprovedPlan.of(plan, request)
     await background.start(
-        PreparedQuestion(service, request, ANN, Runner(approved.planner(pool), pool), (plan.id,), approved)
+        PreparedQuestion(service, request, ANN, Runner(approved.planner(pool), pool), plan.id, approved)
     )
     assert [await background.has(plan.id, caller) for caller in (ANN, BOB)] == [True, False]
     await background.cancel(plan.id)

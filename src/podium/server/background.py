@@ -295,7 +295,7 @@ def _lost_trace(question: PreparedQuestion) -> Trace:
     """The trace of a question whose server is killed."""
     request, runner = question.request, question.runner
     return Trace(
-        id=question.ids[0],
+        id=question.trace_id,
         question=request.question,
         pool=runner.pool.profiles,
         planner=runner.planner.name,

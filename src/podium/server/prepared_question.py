@@ -1,4 +1,4 @@
-"""A question that is ready to be answered, once or several times at once, in one piece or as a stream.
+"""A question that is ready to be answered, in one piece or as a stream.
 
 All APIs answer through it. The `ReplyWriter` of an API writes the reply.
 """
@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -44,26 +43,22 @@ class PreparedQuestion:
     request: ChatRequest
     caller: Caller
     runner: Runner
-    ids: tuple[str, ...]
-    """Trace ids, one for each answer."""
+    trace_id: str
     approved: ApprovedPlan | None = None
     """The waiting plan that the question runs and takes when it begins. None if there is none, or once it was taken."""
 
     @classmethod
-    async def open(
-        cls, service: Service, request: ChatRequest, caller: Caller, count: int = 1
-    ) -> PreparedQuestion:
-        """Check a request for `count` answers, without running anything."""
+    async def open(cls, service: Service, request: ChatRequest, caller: Caller) -> PreparedQuestion:
+        """Check a request, without running anything."""
         approved = await service.find_plan(request, caller)
         runner = await service.open_runner(request, caller, approved)
-        ids = [os.urandom(16).hex() for _ in range(count)]
-        ids[0] = request.options.plan_id or ids[0]
-        return cls(service, request, caller, runner, tuple(ids), approved)
+        trace_id = request.options.plan_id or os.urandom(16).hex()
+        return cls(service, request, caller, runner, trace_id, approved)
 
     @property
     def headers(self) -> dict[str, str]:
         """The headers of the reply."""
-        return {**ignored_header(self.request.ignored), "x-podium-trace-id": self.ids[0]}
+        return {**ignored_header(self.request.ignored), "x-podium-trace-id": self.trace_id}
 
     @property
     def direct(self) -> bool:
@@ -92,52 +87,66 @@ class PreparedQuestion:
                 heartbeat=writer.heartbeat,
                 fail=lambda error: writer.start() + writer.fail(error),
             )
-        answers, failed = await until_disconnect(request.receive, self._make_answers())
-        spent = sum(answer.cost_usd for answer in (*answers.values(), *failed))
+        answer = await until_disconnect(request.receive, self._served_answer())
         return Response(
-            encode_reply(writer.whole(answers, failed)),
+            encode_reply(writer.whole(answer)),
             media_type="application/json",
-            headers={**headers, "x-podium-cost-usd": f"{spent:.6f}"},
+            headers={**headers, "x-podium-cost-usd": f"{answer.cost_usd:.6f}"},
         )
 
-    async def _make_answers(self) -> tuple[dict[int, ServedAnswer], list[ServedAnswer]]:
+    async def _served_answer(self) -> ServedAnswer:
         if self.request.options.dry_run:
-            return {0: await self.answer_with_plan()}, []
-        if len(self.ids) == 1:
-            return self._to_answers({0: await self.answer()})
-        ended: dict[int, Trace] = {}
-        async with aclosing(self._events(streams=False)) as batches:
-            async for batch in batches:
-                ended |= {n: event.trace for n, event in batch if isinstance(event, QuestionEnded)}
-        return self._to_answers(ended)
+            return await self.answer_with_plan()
+        return self._serve(await self.answer())
+
+    def _serve(self, trace: Trace) -> ServedAnswer:
+        """The answer of a trace.
+
+        Raises:
+            APIError: the trace has none.
+        """
+        if trace.answer is None:
+            raise no_answer_error(trace)
+        return answer_from_trace(trace, self.request.ignored)
 
     async def _stream(self, writer: ReplyWriter, write: Write) -> None:
+        """Write the events of the reply. All events that happen during one write are written together."""
         if self.request.options.dry_run:
-            planned = await self.answer_with_plan()
-            await write(writer.start() + writer.end(planned, [planned]))
+            await write(writer.start() + writer.end(await self.answer_with_plan()))
             return
-        ended: dict[int, Trace] = {}
-        async with aclosing(self._events(streams=True)) as batches:
-            async for batch in batches:
+        events: asyncio.Queue[Event | None] = asyncio.Queue()
+        answering = asyncio.create_task(self.answer(on_event=events.put_nowait, streams=True))
+        answering.add_done_callback(lambda task: events.put_nowait(None))
+        try:
+            ended = False
+            while not ended:
+                new = [await events.get()]
+                while not events.empty():
+                    new.append(events.get_nowait())
                 content = b""
-                for number, event in batch:
-                    if isinstance(event, QuestionEnded):
-                        ended[number] = event.trace
-                        content += self._write_end(writer, number, ended)
+                for event in new:
+                    if event is None:
+                        await answering  # It raises why there is no answer.
+                    elif isinstance(event, QuestionEnded):
+                        content += writer.end(self._serve(event.trace))
+                        ended = True
+                        break
                     else:
-                        content += writer.for_event(event, number)
+                        content += writer.for_event(event)
                 if content:
                     await write(writer.start() + content)
+        finally:
+            answering.cancel()
+            await asyncio.gather(answering, return_exceptions=True)
 
     async def answer(
         self,
-        number: int = 0,
         *,
         on_event: Callable[[Event], None] | None = None,
         streams: bool = False,
         in_background: bool = False,
     ) -> Trace:
-        """Make answer `number`, and return its trace. If the request wants it, the trace is stored whatever happens.
+        """Answer the question, and return the trace. If the request wants it, the trace is stored whatever happens.
 
         Args:
             on_event, streams: as in `Runner.answer`.
@@ -148,18 +157,15 @@ class PreparedQuestion:
             UsageError: the question cannot be answered as requested.
             StoreError: storage failed, and there is no answer.
         """
-        service, trace_id = self.service, self.ids[number]
         if self.approved is not None:
-            await service.plans.take(self.approved.planned)
-        request = self.request.for_sample(number)
-        log = None if in_background else self.begin_log(number).append
+            await self.service.plans.take(self.approved.planned)
+        log = None if in_background else self.begin_log().append
         try:
             return await self.runner.answer(
-                request.question,
-                seed=request.seed,
-                sample=request.sample,
-                trace_id=trace_id,
-                on_event=self._observer(number, on_event, log),
+                self.request.question,
+                seed=self.request.seed,
+                trace_id=self.trace_id,
+                on_event=self._observer(on_event, log),
                 streams=streams,
             )
         except TraceStoreError as error:
@@ -168,24 +174,24 @@ class PreparedQuestion:
             return error.trace
         finally:
             if not in_background:
-                service.live.end(trace_id)
+                self.service.live.end(self.trace_id)
 
-    def begin_log(self, number: int = 0) -> QuestionLog:
-        """Begin the service's log of the events of answer `number`."""
+    def begin_log(self) -> QuestionLog:
+        """Begin the service's log of the question's events."""
         log = QuestionLog(
-            self.ids[number],
+            self.trace_id,
             self.caller.name,
             question=self.request.question.text,
             planner=self.runner.planner.name,
             workers=self.runner.pool.names,
         )
-        self.service.live.begin(self.ids[number], log)
+        self.service.live.begin(self.trace_id, log)
         return log
 
     def _observer(
-        self, number: int, on_event: Callable[[Event], None] | None, log: Callable[[Event], None] | None
+        self, on_event: Callable[[Event], None] | None, log: Callable[[Event], None] | None
     ) -> Callable[[Event], None]:
-        """An observer that tells the service, and `log` and `on_event`, about the events of answer `number`."""
+        """An observer that tells the service, and `log` and `on_event`, about the question's events."""
         service = self.service
 
         def observe(event: Event) -> None:
@@ -213,67 +219,6 @@ class PreparedQuestion:
         added = {"owner": self.caller.name, "user": self.request.user, "metadata": self.request.metadata}
         return trace.model_copy(update=added)
 
-    async def _events(self, *, streams: bool) -> AsyncGenerator[list[tuple[int, Event]]]:
-        """Make all answers at the same time, and yield all new events, each with the number of its answer.
-
-        Raises the errors of answering. Closing the generator cancels the answers that are still running.
-        """
-        queue: asyncio.Queue[tuple[int, Event | Exception]] = asyncio.Queue()
-
-        async def answer(number: int) -> None:
-            try:
-                await self.answer(
-                    number, on_event=lambda event: queue.put_nowait((number, event)), streams=streams
-                )
-            except Exception as error:  # It is raised again below, since it would be lost in this task.
-                queue.put_nowait((number, error))
-
-        tasks = [asyncio.create_task(answer(number)) for number in range(len(self.ids))]
-        running = len(tasks)
-        try:
-            while running:
-                new = [await queue.get()]
-                while not queue.empty():
-                    new.append(queue.get_nowait())
-                events: list[tuple[int, Event]] = []
-                for number, item in new:
-                    if isinstance(item, Exception):
-                        raise item
-                    running -= isinstance(item, QuestionEnded)
-                    events.append((number, item))
-                yield events
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-    def _write_end(self, writer: ReplyWriter, number: int, ended: Mapping[int, Trace]) -> bytes:
-        """The end of answer `number`. The last end reports all answers too."""
-        if len(ended) == len(self.ids):
-            answers, failed = self._to_answers(ended)
-            return writer.end(answers.get(number), [*answers.values(), *failed], number)
-        has_answer = ended[number].answer is not None
-        answer = answer_from_trace(ended[number], self.request.ignored) if has_answer else None
-        return writer.end(answer, number=number)
-
-    def _to_answers(self, traces: Mapping[int, Trace]) -> tuple[dict[int, ServedAnswer], list[ServedAnswer]]:
-        """The answers by number, and what is known about failed answers, which do not stop the others.
-
-        Raises:
-            APIError: all answers failed.
-        """
-        if all(trace.answer is None for trace in traces.values()):
-            raise no_answer_error(traces[0])
-        answers: dict[int, ServedAnswer] = {}
-        failed: list[ServedAnswer] = []
-        for number in sorted(traces):
-            answer = answer_from_trace(traces[number], self.request.ignored)
-            if traces[number].answer is None:
-                failed.append(answer)
-            else:
-                answers[number] = answer
-        return answers, failed
-
     async def _dry_run(self) -> Trace:
         """Write the plan. Its trace waits for approval, or is stored if there is no plan, whatever happens."""
         request = self.request
@@ -286,7 +231,7 @@ class PreparedQuestion:
                 self._tell_observers(trace)
 
         trace = await self.runner.dry_run(
-            request.question, seed=request.seed, trace_id=self.ids[0], on_event=observe
+            request.question, seed=request.seed, trace_id=self.trace_id, on_event=observe
         )
         return self._with_owner(trace)
 

@@ -7,7 +7,7 @@ called directly, its thoughts are shown. Otherwise the team's progress is shown 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from podium.errors import APIError
@@ -29,17 +29,12 @@ class ReplyWriter(ABC):
     def __init__(self, pool: Sequence[Profile], *, direct: bool) -> None:
         self._pool = pool
         self._direct = direct
-        self._texts: dict[int, StreamedText] = {}
+        self._sent = StreamedText()
         self._started = False
 
     @abstractmethod
-    def whole(self, answers: Mapping[int, ServedAnswer], failed: Sequence[ServedAnswer]) -> dict[str, Any]:
-        """The JSON of a reply in one piece.
-
-        Args:
-            answers: the answers by number, at least one.
-            failed: failed answers, whose cost and usage count too.
-        """
+    def whole(self, answer: ServedAnswer) -> dict[str, Any]:
+        """The JSON of a reply in one piece."""
 
     def start(self) -> bytes:
         """The first events. They are empty after the first call, since a sign of life may have written them already."""
@@ -50,26 +45,19 @@ class ReplyWriter(ABC):
         """What a stream sends to show that it is alive."""
         return self.start() or COMMENT
 
-    def for_event(self, event: Event, number: int = 0) -> bytes:
-        """The stream events for an event of the runner about answer `number`, except for the end. Empty if it is not
-        reported."""
+    def for_event(self, event: Event) -> bytes:
+        """The stream events for an event of the runner, except for the end. Empty if it is not reported."""
         if isinstance(event, StepText) and not event.reasoning:
-            text = self._sent(number).add(event.attempt, event.text)
-            return self._write_text(text, number) if text else b""
+            text = self._sent.add(event.attempt, event.text)
+            return self._write_text(text) if text else b""
         if isinstance(event, StepText):
-            return self._write_thought(event.text, number) if self._direct else b""
+            return self._write_thought(event.text) if self._direct else b""
         reported = to_progress(event, self._pool)
-        return b"" if reported is None else self._write_progress(f"{reported[0]}\n", reported[1], number)
+        return b"" if reported is None else self._write_progress(f"{reported[0]}\n", reported[1])
 
     @abstractmethod
-    def end(
-        self, answer: ServedAnswer | None, answers: Sequence[ServedAnswer] = (), number: int = 0
-    ) -> bytes:
-        """The last events of answer `number`.
-
-        Args:
-            answer: the answer. None if it failed while others may still come.
-            answers: all answers, including failed ones, once the last has ended. Empty before.
+    def end(self, answer: ServedAnswer) -> bytes:
+        """The last events of a stream.
 
         Raises:
             APIError: the answer does not begin with the text that was sent.
@@ -84,14 +72,10 @@ class ReplyWriter(ABC):
         return b""
 
     @abstractmethod
-    def _write_text(self, text: str, number: int) -> bytes: ...
+    def _write_text(self, text: str) -> bytes: ...
 
     @abstractmethod
-    def _write_thought(self, text: str, number: int) -> bytes: ...
+    def _write_thought(self, text: str) -> bytes: ...
 
     @abstractmethod
-    def _write_progress(self, line: str, facts: dict[str, Any], number: int) -> bytes: ...
-
-    def _sent(self, number: int = 0) -> StreamedText:
-        """The text of an answer that was sent so far."""
-        return self._texts.setdefault(number, StreamedText())
+    def _write_progress(self, line: str, facts: dict[str, Any]) -> bytes: ...

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
@@ -21,7 +21,6 @@ from podium.errors import APIError
 from podium.server.api_errors import invalid
 from podium.server.keys import Caller, Keys
 from podium.types import Message, Question
-from podium.workers.base import seed_number
 
 B = TypeVar("B", bound=BaseModel)
 T = TypeVar("T")
@@ -260,8 +259,6 @@ class ChatRequest:
     messages: tuple[Message, ...] | None = None
     """All messages for that worker, unchanged."""
     seed: str = "0"
-    sample: int = 0
-    """The number of this answer, if several answers are wanted."""
     metadata: dict[str, str] = field(default_factory=dict)
     user: str | None = None
     keep: bool = True
@@ -278,17 +275,6 @@ class ChatRequest:
     def planner_param(self) -> str:
         """The request field that names the planner, for error messages."""
         return "model" if self.model.startswith("podium/") else "podium.planner"
-
-    def for_sample(self, number: int) -> ChatRequest:
-        """The request for answer `number` of several. The first has the request's seed, each further one its own."""
-        if number == 0:
-            return self
-        seed, question = f"{self.seed}/{number}", self.question
-        if "seed" in question.options.extra:
-            extra = question.options.extra | {"seed": seed_number(seed)}
-            options = question.options.model_copy(update={"extra": extra})
-            question = question.model_copy(update={"options": options})
-        return replace(self, question=question, seed=seed, sample=number)
 
 
 def full_conversation(question: Question) -> tuple[Message, ...]:

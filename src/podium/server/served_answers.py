@@ -113,18 +113,6 @@ def answer_from_plan(
     return ServedAnswer(planned, render(workflow), "stop", planned.usage, planned.cost_usd, podium)
 
 
-def combine_details(answers: Sequence[ServedAnswer]) -> dict[str, Any]:
-    """The object `podium` of a reply. If there are several answers, it is that of the first, with all under `answers`,
-    and with the cost and usage of all together."""
-    if len(answers) == 1:
-        return answers[0].podium
-    objects = [answer.podium for answer in answers]
-    combined = objects[0] | {"answers": objects, "cost_usd": sum(answer.cost_usd for answer in answers)}
-    combined["usage"] = _usage_by_part(*(answer.trace for answer in answers))
-    combined["seconds"] = max(details.get("seconds", 0.0) for details in objects)
-    return combined
-
-
 def encode_reply(reply: Mapping[str, Any]) -> bytes:
     """A whole reply as JSON in UTF-8. Half surrogate pairs, which UTF-8 cannot hold, are escaped."""
     try:
@@ -311,11 +299,10 @@ def _step_row(round: int, span: Span) -> dict[str, Any]:
     }
 
 
-def _usage_by_part(*traces: Trace) -> dict[str, Any]:
+def _usage_by_part(trace: Trace) -> dict[str, Any]:
     """Tokens and dollars of the planner, and of each worker."""
-    plans = [round_.plan.spent for trace in traces for round_ in trace.rounds]
-    spans = [span for trace in traces for span in trace.spans]
-    parts = {PLANNING: reduce(add, plans) if plans else Spent(), **spent_by_worker(spans)}
+    plans = [round_.plan.spent for round_ in trace.rounds]
+    parts = {PLANNING: reduce(add, plans) if plans else Spent(), **spent_by_worker(trace.spans)}
     counts = {name: {**spent.usage.model_dump(), "cost_usd": spent.cost_usd} for name, spent in parts.items()}
     conductor = counts.pop(PLANNING)
     if parts[PLANNING].unpriced:

@@ -99,50 +99,6 @@ def test_the_same_seed_gives_the_same_answer_and_another_may_not(serve) -> None:
     assert len({plan(seed) for seed in range(8)}) > 1
 
 
-def test_n_answers_are_made_side_by_side_and_summed(serve) -> None:
-    calls: list[int] = []
-
-    def answer(body: dict[str, Any]) -> Say:
-        calls.append(1)
-        number = len(calls)
-        return Say(f"Answer {number}.", wait=lambda piece: len(calls) == 3)
-
-    with chat_model(answer) as model:
-        reply = client(serve(Pool([model.worker()]))).chat.completions.create(
-            model="wren", messages=ASKED, n=3
-        )
-    assert [choice.index for choice in reply.choices] == [0, 1, 2]
-    assert {choice.message.content for choice in reply.choices} == {"Answer 1.", "Answer 2.", "Answer 3."}
-    assert reply.usage.prompt_tokens == 30
-    assert len({answer["trace_id"] for answer in reply.podium["answers"]}) == 3
-    used = reply.podium["usage"]["workers"]["wren"]
-    assert (used["input_tokens"], used["output_tokens"]) == (30, reply.usage.completion_tokens)
-    assert used["cost_usd"] == pytest.approx(reply.podium["cost_usd"])
-    assert used["cost_usd"] > reply.podium["answers"][0]["usage"]["workers"]["wren"]["cost_usd"]
-
-
-def test_usage_of_n_answers_sums_what_each_worker_and_planning_took(serve) -> None:
-    reply = client(serve(planner="self-consistency:ada:2")).chat.completions.create(
-        model="podium", messages=ASKED, n=2
-    )
-    usage, answers = reply.podium["usage"], [answer["usage"] for answer in reply.podium["answers"]]
-    for part in (lambda used: used["conductor"], lambda used: used["workers"]["ada"]):
-        for count in ("input_tokens", "output_tokens", "cost_usd"):
-            assert part(usage)[count] == pytest.approx(sum(part(used)[count] for used in answers))
-
-
-@pytest.mark.parametrize("given", [{}, {"seed": 3}])
-def test_each_of_n_answers_has_a_seed_of_its_own(serve: Serve, given: dict[str, int]) -> None:
-    with chat_model("42.") as model:
-        asking = client(serve(Pool([model.worker(send_seed=True)]), planner="single:wren"))
-        for name in ("podium", "wren"):
-            asking.chat.completions.create(model=name, messages=ASKED, n=3, **given)
-            seeds = [body["seed"] for body in model.bodies]
-            assert len(set(seeds)) == 3
-            model.bodies.clear()
-    assert given.get("seed") in (None, *seeds)
-
-
 def test_an_answer_that_was_cut_says_so(serve) -> None:
     with chat_model(lambda body: Say("It is", finish="length")) as model:
         reply = client(serve(Pool([model.worker()]))).chat.completions.create(model="wren", messages=ASKED)
@@ -287,9 +243,7 @@ REFUSED: list[tuple[dict[str, Any], int, str | None]] = [
     ({"tools": [{"type": "function", "function": {"name": "f"}}]}, 400, "tools"),
     ({"logprobs": True}, 400, "logprobs"),
     ({"audio": {"voice": "x"}}, 400, "audio"),
-    ({"n": 9}, 400, "n"),
-    ({"n": 0}, 400, "n"),
-    ({"n": 2, "podium": {"dry_run": True}}, 400, "n"),
+    ({"n": 2}, 400, "n"),
     ({"temperature": 3}, 400, "temperature"),
     ({"max_tokens": 0}, 400, "max_tokens"),
     ({"stop": ["a", "b", "c", "d", "e"]}, 400, "stop"),

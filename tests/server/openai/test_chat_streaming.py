@@ -148,37 +148,6 @@ def test_a_question_without_an_answer_is_an_error_that_names_workers(serve: Serv
     assert len(broken.value.body["trace_id"]) == 32  # type: ignore[index]
 
 
-@pytest.mark.parametrize("usage", [False, True])
-@pytest.mark.parametrize("failure_is_last", [False, True])
-def test_an_answer_that_fails_ends_neither_the_stream_nor_the_others(
-    serve: Serve, failure_is_last: bool, usage: bool
-) -> None:
-    calls: list[Say] = []
-    begun = time.monotonic()
-
-    def answer(body: dict[str, Any]) -> Say:
-        fails = len(calls) == 1
-        late = 0.3 if fails == failure_is_last else 0.0
-        calls.append(
-            Say(
-                "" if fails else "4|2.",
-                finish="content_filter" if fails else "stop",
-                wait=lambda piece: len(calls) == 3 and time.monotonic() > begun + late,
-            )
-        )
-        return calls[-1]
-
-    with chat_model(answer) as model:
-        url = serve(Pool([model.worker()]))
-        begun = time.monotonic()
-        told = list(events(url, model="wren", n=3, stream_options={"include_usage": usage}))
-    choices = [choice for event in told for choice in event["choices"] if choice["finish_reason"]]
-    assert [choice["finish_reason"] for choice in choices] == ["stop", "stop"]
-    assert len({choice["index"] for choice in choices}) == 2
-    assert [one["status"] for one in told[-1]["podium"]["answers"]] == ["ok", "ok", "failed"]
-    assert (told[-1].get("usage") is not None) == usage
-
-
 def test_stream_disconnect_cancels_the_question_and_keeps_its_trace(serve: Serve, tmp_path: Path) -> None:
     path = tmp_path / "traces.sqlite"
     with chat_model(lambda body: Say("Six| by", wait=lambda piece: piece == 0)) as model:

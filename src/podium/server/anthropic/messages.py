@@ -39,7 +39,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
         chat_request = await read_question(body, service, caller, ignores_unknown=is_beta)
         question = await PreparedQuestion.open(service, chat_request, caller)
         writer = MessageWriter(question, thinks=body.thinking is not None, names=body.long_names)
-        headers = {"request-id": f"req_{question.ids[0]}"}
+        headers = {"request-id": f"req_{question.trace_id}"}
         return await question.reply(writer, request, streams=body.stream, headers=headers)
 
     @app.post(

@@ -7,7 +7,7 @@ directly.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from podium.errors import APIError
@@ -97,7 +97,7 @@ class MessageWriter(ReplyWriter):
 
     def __init__(self, question: PreparedQuestion, *, thinks: bool, names: Mapping[str, str]) -> None:
         super().__init__(question.runner.pool.profiles, direct=question.direct)
-        self._trace_id = question.ids[0]
+        self._trace_id = question.trace_id
         self._model = question.request.model
         self._thinks = thinks
         self._names = names
@@ -105,9 +105,8 @@ class MessageWriter(ReplyWriter):
         self._open: str | None = None
         """The type of the open content block. None if no block is open."""
 
-    def whole(self, answers: Mapping[int, ServedAnswer], failed: Sequence[ServedAnswer]) -> dict[str, Any]:
-        del failed
-        answer, state = answers[0], returned_state(answers[0])
+    def whole(self, answer: ServedAnswer) -> dict[str, Any]:
+        state = returned_state(answer)
         thoughts = (
             [_thinking_block(answer.reasoning, state or "")] if self._thinks and answer.reasoning else []
         )
@@ -129,11 +128,8 @@ class MessageWriter(ReplyWriter):
     def heartbeat(self) -> bytes:
         return self.start() or _event("ping")
 
-    def end(
-        self, answer: ServedAnswer | None, answers: Sequence[ServedAnswer] = (), number: int = 0
-    ) -> bytes:
-        assert answer is not None
-        rest = self._sent().finish(answer.text, answer.trace_id)
+    def end(self, answer: ServedAnswer) -> bytes:
+        rest = self._sent.finish(answer.text, answer.trace_id)
         has_text = rest or not (answer.tool_calls or self._open == "text")
         state = returned_state(answer)
         pieces = []
@@ -158,14 +154,14 @@ class MessageWriter(ReplyWriter):
     def fail(self, error: APIError) -> bytes:
         return sse_event(to_anthropic_body(error), "error")
 
-    def _write_text(self, text: str, number: int) -> bytes:
+    def _write_text(self, text: str) -> bytes:
         return self._write("text", text)
 
-    def _write_thought(self, text: str, number: int) -> bytes:
+    def _write_thought(self, text: str) -> bytes:
         return self._write("thinking", text) if self._thinks and self._open != "text" else b""
 
-    def _write_progress(self, line: str, facts: dict[str, Any], number: int) -> bytes:
-        return b"" if self._direct else self._write_thought(line, number)
+    def _write_progress(self, line: str, facts: dict[str, Any]) -> bytes:
+        return b"" if self._direct else self._write_thought(line)
 
     def _write(self, kind: str, text: str) -> bytes:
         """The events that add text to a block of text or thinking. If no such block is open, one is opened."""

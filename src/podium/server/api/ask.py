@@ -76,7 +76,7 @@ def add_routes(app: FastAPI, service: Service, background: BackgroundQuestions) 
             if error.param is not None:
                 error.param = error.param.removeprefix("podium.").replace("max_rounds", "rounds")
             raise
-        return {"id": question.ids[0]}
+        return {"id": question.trace_id}
 
     @app.delete(
         "/api/ask/{id}",

@@ -203,8 +203,8 @@ class ChatBody(OpenAIBody):
     stop: str | Annotated[ListOf[str], Field(max_length=4)] | None = None
     seed: int | None = Field(default=None, ge=-(2**63), le=2**63 - 1)
     """The seed of the question's randomness."""
-    n: int | None = Field(default=None, ge=1, le=8)
-    """Number of independent answers."""
+    n: Literal[1] | None = None
+    """Each question has one answer."""
     response_format: Annotated[PlainFormat | SchemaFormat, Field(discriminator="type")] | None = None
     tools: Tools | None = None
     tool_choice: ToolChoice | None = None

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.responses import Response
 
 from podium.errors import APIError
-from podium.server.api_errors import invalid, to_body
+from podium.server.api_errors import to_body
 from podium.server.conversation import requested_calls, returned_state
 from podium.server.openai.chat_body import ChatBody
 from podium.server.prepared_question import PreparedQuestion
@@ -23,10 +22,9 @@ from podium.server.provider_state import KEY
 from podium.server.question_body import read_question
 from podium.server.reply_writer import ReplyWriter
 from podium.server.requests import body_schema, find_caller, read_body, streamed_reply
-from podium.server.served_answers import ServedAnswer, combine_details
+from podium.server.served_answers import ServedAnswer
 from podium.server.service import Service
 from podium.server.streaming import DONE, sse_event
-from podium.types import total_usage
 from podium.workers.chat.provider_state import read_state
 from podium.workers.chat.tool_calls import CALL_STATE_KEYS
 
@@ -44,24 +42,20 @@ def add_routes(app: FastAPI, service: Service) -> None:
         caller = await find_caller(request)
         body = await read_body(ChatBody, request)
         chat_request = await read_question(body, service, caller)
-        options = chat_request.options
-        if (body.n or 1) > 1 and (options.plan_id is not None or options.dry_run):
-            what = "A dry run writes one plan" if options.dry_run else "A plan is run once"
-            raise invalid(f"{what}: leave n out.", "n")
-        question = await PreparedQuestion.open(service, chat_request, caller, body.n or 1)
+        question = await PreparedQuestion.open(service, chat_request, caller)
         usage = body.stream_options is not None and bool(body.stream_options.include_usage)
         return await question.reply(_Completion(question, with_usage=usage), request, streams=body.stream)
 
 
-def _usage(answers: Sequence[ServedAnswer]) -> dict[str, Any]:
-    total = total_usage(answer.usage for answer in answers)
+def _usage(answer: ServedAnswer) -> dict[str, Any]:
+    usage = answer.usage
     return {
-        "cost": sum(answer.cost_usd for answer in answers),
-        "prompt_tokens": total.input_tokens,
-        "completion_tokens": total.output_tokens,
-        "total_tokens": total.tokens,
-        "prompt_tokens_details": {"cached_tokens": total.cached_tokens},
-        "completion_tokens_details": {"reasoning_tokens": total.reasoning_tokens},
+        "cost": answer.cost_usd,
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
     }
 
 
@@ -87,7 +81,7 @@ def _extra_content(answer: ServedAnswer) -> dict[str, Any]:
     return {} if state is None else {"extra_content": {KEY: state}}
 
 
-def _choice(number: int, answer: ServedAnswer) -> dict[str, Any]:
+def _choice(answer: ServedAnswer) -> dict[str, Any]:
     message: dict[str, Any] = {
         "role": "assistant",
         "content": answer.text,
@@ -99,16 +93,16 @@ def _choice(number: int, answer: ServedAnswer) -> dict[str, Any]:
     if answer.reasoning:
         message["reasoning_content"] = answer.reasoning
     message |= _extra_content(answer)
-    return {"index": number, "message": message, "logprobs": answer.logprobs, "finish_reason": answer.finish}
+    return {"index": 0, "message": message, "logprobs": answer.logprobs, "finish_reason": answer.finish}
 
 
 class _Completion(ReplyWriter):
-    """A completion with one or several answers. With `with_usage`, the last chunk of a stream reports the usage."""
+    """A completion. With `with_usage`, the last chunk of a stream reports the usage."""
 
     def __init__(self, question: PreparedQuestion, *, with_usage: bool) -> None:
         super().__init__(question.runner.pool.profiles, direct=question.direct)
         self._head = {
-            "id": f"chatcmpl-{question.ids[0]}",
+            "id": f"chatcmpl-{question.trace_id}",
             "object": "chat.completion",
             "created": int(time.time()),
             "model": question.request.model,
@@ -118,71 +112,63 @@ class _Completion(ReplyWriter):
         self._start = b"data: " + json.dumps(chunk, separators=(",", ":")).encode()[:-1]
         self._end = b',"usage":null}\n\n' if with_usage else b"}\n\n"
         self._with_usage = with_usage
-        self._begun: set[int] = set()
+        self._begun = False
 
-    def whole(self, answers: Mapping[int, ServedAnswer], failed: Sequence[ServedAnswer]) -> dict[str, Any]:
-        every = (*answers.values(), *failed)
+    def whole(self, answer: ServedAnswer) -> dict[str, Any]:
         return {
             **self._head,
-            "choices": [_choice(number, answer) for number, answer in answers.items()],
-            "usage": _usage(every),
-            "podium": combine_details(every),
+            "choices": [_choice(answer)],
+            "usage": _usage(answer),
+            "podium": answer.podium,
         }
 
-    def end(
-        self, answer: ServedAnswer | None, answers: Sequence[ServedAnswer] = (), number: int = 0
-    ) -> bytes:
-        rest = b"" if answer is None else self._rest(number, answer)
-        finish = None if answer is None else answer.finish
-        details = combine_details(answers) if answers else None
-        if details is not None and self._with_usage:
+    def end(self, answer: ServedAnswer) -> bytes:
+        chunks = []
+        if rest := self._sent.finish(answer.text, answer.trace_id):
+            chunks.append(self._chunk({"content": rest}))
+        if answer.logprobs:
+            chunks.append(self._chunk({"content": ""}, logprobs=answer.logprobs))
+        if calls := [{"index": index, **call} for index, call in enumerate(_tool_calls(answer))]:
+            chunks.append(self._chunk({"tool_calls": calls}))
+        if extra := _extra_content(answer):
+            chunks.append(self._chunk(extra))
+        if self._with_usage:
             # Only clients that requested usage expect a chunk without choices.
-            fields = {"choices": [], "usage": _usage(answers), "podium": details}
-            usage = sse_event(self._head | {"object": "chat.completion.chunk"} | fields)
-            return rest + (self._chunk(number, {}, finish=finish) if finish else b"") + usage + DONE
-        if finish is not None or details is not None:
-            rest += self._chunk(number, {}, finish=finish, podium=details)
-        return rest + DONE if answers else rest
+            chunks.append(self._chunk({}, finish=answer.finish))
+            fields = {"choices": [], "usage": _usage(answer), "podium": answer.podium}
+            chunks.append(sse_event(self._head | {"object": "chat.completion.chunk"} | fields))
+        else:
+            chunks.append(self._chunk({}, finish=answer.finish, podium=answer.podium))
+        return b"".join([*chunks, DONE])
 
     def fail(self, error: APIError) -> bytes:
         return sse_event(to_body(error))
 
-    def _write_text(self, text: str, number: int) -> bytes:
-        return self._chunk(number, {"content": text})
+    def _write_text(self, text: str) -> bytes:
+        return self._chunk({"content": text})
 
-    def _write_thought(self, text: str, number: int) -> bytes:
+    def _write_thought(self, text: str) -> bytes:
         # Clients treat reasoning that follows text as the end of the text.
-        return b"" if self._sent(number).text else self._chunk(number, {"reasoning_content": text})
+        return b"" if self._sent.text else self._chunk({"reasoning_content": text})
 
-    def _write_progress(self, line: str, facts: dict[str, Any], number: int) -> bytes:
-        quiet = self._direct or bool(self._sent(number).text)
-        return self._chunk(number, {} if quiet else {"reasoning_content": line}, podium=facts)
-
-    def _rest(self, number: int, answer: ServedAnswer) -> bytes:
-        rest = self._sent(number).finish(answer.text, answer.trace_id)
-        content = self._chunk(number, {"content": rest}) if rest else b""
-        if answer.logprobs:
-            content += self._chunk(number, {"content": ""}, logprobs=answer.logprobs)
-        numbered = [{"index": index, **call} for index, call in enumerate(_tool_calls(answer))]
-        calls = self._chunk(number, {"tool_calls": numbered}) if numbered else b""
-        state = self._chunk(number, extra) if (extra := _extra_content(answer)) else b""
-        return content + calls + state
+    def _write_progress(self, line: str, facts: dict[str, Any]) -> bytes:
+        quiet = self._direct or bool(self._sent.text)
+        return self._chunk({} if quiet else {"reasoning_content": line}, podium=facts)
 
     def _chunk(
         self,
-        number: int,
         delta: dict[str, Any],
         *,
         finish: str | None = None,
         podium: dict[str, Any] | None = None,
         logprobs: dict[str, Any] | None = None,
     ) -> bytes:
-        """A chunk of answer `number`, after the chunk that begins the answer."""
+        """A chunk of the answer, after the chunk that begins the answer."""
         opening = b""
-        if number not in self._begun:
-            self._begun.add(number)
-            opening = self._chunk(number, {"role": "assistant", "content": ""})
-        piece = {"index": number, "delta": delta, "logprobs": logprobs, "finish_reason": finish}
+        if not self._begun:
+            self._begun = True
+            opening = self._chunk({"role": "assistant", "content": ""})
+        piece = {"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": finish}
         body: dict[str, Any] = {"choices": [piece]}
         if podium is not None:
             body["podium"] = podium

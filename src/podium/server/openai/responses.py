@@ -49,7 +49,7 @@ def add_routes(app: FastAPI, service: Service, background: BackgroundQuestions) 
             raise invalid("background: a response in the background is kept: leave store out.", "background")
         chat_request = await read_question(body, service, caller)
         question = await PreparedQuestion.open(service, chat_request, caller)
-        frame = ResponseFrame.of_request(question.ids[0], chat_request)
+        frame = ResponseFrame.of_request(question.trace_id, chat_request)
         writer = ResponseWriter(frame, question.runner.pool.profiles, direct=question.direct)
         if not body.background:
             return await question.reply(writer, request, streams=body.stream)
@@ -62,7 +62,7 @@ def add_routes(app: FastAPI, service: Service, background: BackgroundQuestions) 
         if body.stream:
             seconds = _STREAMED_SHARE * service.settings.serve.timeout
             return stream_response(
-                background, question.ids[0], caller, headers=question.headers, seconds=seconds
+                background, question.trace_id, caller, headers=question.headers, seconds=seconds
             )
         content = json.dumps(frame.response("queued"), separators=(",", ":")).encode()
         return Response(content, media_type="application/json", headers=question.headers)

@@ -219,9 +219,8 @@ class ResponseWriter(ReplyWriter):
         self._reasoning_started = self._message_started = False
         self._output: list[dict[str, Any]] = []
 
-    def whole(self, answers: Mapping[int, ServedAnswer], failed: Sequence[ServedAnswer]) -> dict[str, Any]:
-        del failed
-        return self._frame.final(answers[0], output_items(answers[0]))
+    def whole(self, answer: ServedAnswer) -> dict[str, Any]:
+        return self._frame.final(answer, output_items(answer))
 
     def _first(self) -> bytes:
         response = self._frame.response("in_progress")
@@ -240,14 +239,14 @@ class ResponseWriter(ReplyWriter):
         """The last events of a response that was cancelled. OpenAI's clients know no other fitting events."""
         return self._event("failed", response=self._frame.response("cancelled")) + DONE
 
-    def _write_text(self, text: str, number: int) -> bytes:
+    def _write_text(self, text: str) -> bytes:
         return self._delta(text)
 
-    def _write_thought(self, text: str, number: int) -> bytes:
+    def _write_thought(self, text: str) -> bytes:
         late = self._message_started and not self._reasoning_started
         return b"" if late else self._think(text)
 
-    def _write_progress(self, line: str, facts: dict[str, Any], number: int) -> bytes:
+    def _write_progress(self, line: str, facts: dict[str, Any]) -> bytes:
         return b"" if self._direct else self._think(line, podium=facts)
 
     def _think(self, text: str, **fields: Any) -> bytes:
@@ -257,11 +256,8 @@ class ResponseWriter(ReplyWriter):
             "reasoning_summary_text.delta", **self._reasoning_position, delta=text, **fields
         )
 
-    def end(
-        self, answer: ServedAnswer | None, answers: Sequence[ServedAnswer] = (), number: int = 0
-    ) -> bytes:
-        assert answer is not None
-        rest = self._sent().finish(answer.text, answer.trace_id)
+    def end(self, answer: ServedAnswer) -> bytes:
+        rest = self._sent.finish(answer.text, answer.trace_id)
         state = returned_state(answer)
         pieces = [self._end_reasoning(state)] if self._reasoning_started else []
         if rest or not (answer.tool_calls or self._message_started):
@@ -337,7 +333,7 @@ class ResponseWriter(ReplyWriter):
 
     def _end_message(self) -> bytes:
         position = self._message_position
-        text = self._sent().text
+        text = self._sent.text
         item = message(self._frame.trace_id, text)
         self._output.append(item)
         return (
