@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from podium.errors import APIError
 from podium.server.conversation import requested_calls, returned_state
@@ -18,7 +18,7 @@ from podium.server.requests import ChatRequest, full_conversation
 from podium.server.served_answers import ServedAnswer
 from podium.server.streaming import DONE, sse_event
 from podium.trace import Trace
-from podium.types import AnswerOptions, Profile, Question, Usage
+from podium.types import AnswerOptions, Profile, Question, ToolCall, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +88,8 @@ class ResponseFrame:
             **fields,
         }
 
-    def final(self, answer: ServedAnswer, output: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """The final response object, with its output items."""
+    def final(self, answer: ServedAnswer, output: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+        """The final response object. Default output items: those of the answer."""
         reason = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(answer.finish)
         return self.response(
             "completed" if reason is None else "incomplete",
@@ -97,7 +97,7 @@ class ResponseFrame:
             if reason is None
             else None,
             incomplete_details=None if reason is None else {"reason": reason},
-            output=list(output),
+            output=list(output) or output_items(answer),
             usage=response_usage(answer.usage, answer.cost_usd),
             podium=answer.podium,
         )
@@ -116,67 +116,55 @@ def input_items(question: Question, trace_id: str) -> list[dict[str, Any]]:
             items.append({"type": "function_call_output", **head, **result})
         elif parts:
             items.append({"type": "message", **head, "role": message.role, "content": parts})
-        items += [
-            {
-                "type": "function_call",
-                "id": f"{head['id']}_{index}",
-                "status": "completed",
-                "call_id": call.id,
-                "name": call.name,
-                "arguments": call.arguments,
-            }
-            for index, call in enumerate(message.tool_calls)
-        ]
+        calls = enumerate(message.tool_calls)
+        items += [_function_call(f"{head['id']}_{index}", call) for index, call in calls]
     return items
 
 
-def output_items(answer: ServedAnswer) -> list[dict[str, Any]]:
-    """The output items of an answer: the worker's reasoning, the message and the tool calls."""
-    messages = [message(answer.trace_id, answer.text)] if answer.text or not answer.tool_calls else []
-    if answer.logprobs and messages:
-        messages[0]["content"][0]["logprobs"] = answer.logprobs["content"]
-    state = returned_state(answer)
-    thoughts = [reasoning(answer.trace_id, answer.reasoning, state)] if answer.reasoning or state else []
-    return [*thoughts, *messages, *function_calls(answer)]
+def output_items(
+    answer: ServedAnswer, *, text: str | None = None, thoughts: str | None = None
+) -> list[dict[str, Any]]:
+    """The output items of an answer: reasoning, the message and the tool calls. A stream gives the text and thoughts
+    that it has written."""
+    trace_id, state = answer.trace_id, returned_state(answer)
+    text = answer.text if text is None else text
+    thoughts = answer.reasoning if thoughts is None else thoughts
+    items = [_reasoning(trace_id, thoughts)] if thoughts or state else []
+    if state is not None:
+        items[0]["encrypted_content"] = state
+    if text or not answer.tool_calls:
+        items.append(_message(trace_id, text))
+        if answer.logprobs:
+            items[-1]["content"][0]["logprobs"] = answer.logprobs["content"]
+    calls = enumerate(requested_calls(answer))
+    return items + [_function_call(f"fc_{trace_id}_{number}", call) for number, call in calls]
 
 
-def reasoning(trace_id: str, text: str, state: str | None) -> dict[str, Any]:
-    """A reasoning item: the team's progress, or a worker's reasoning, with the answer's state for its provider."""
+def _reasoning(trace_id: str, text: str) -> dict[str, Any]:
     summary = [{"type": "summary_text", "text": text}] if text else []
-    item = {"id": f"rs_{trace_id}", "type": "reasoning", "summary": summary}
-    return item if state is None else {**item, "encrypted_content": state}
+    return {"id": f"rs_{trace_id}", "type": "reasoning", "summary": summary}
 
 
-def message(trace_id: str, text: str, status: str = "completed") -> dict[str, Any]:
-    """The output item of an answer's text."""
-    content = [text_part(text)] if status == "completed" else []
+def _message(trace_id: str, text: str) -> dict[str, Any]:
+    part = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
     return {
         "id": f"msg_{trace_id}",
         "type": "message",
-        "status": status,
+        "status": "completed",
         "role": "assistant",
-        "content": content,
+        "content": [part],
     }
 
 
-def text_part(text: str) -> dict[str, Any]:
-    """The one content part of a message."""
-    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
-
-
-def function_calls(answer: ServedAnswer) -> list[dict[str, Any]]:
-    """The output items of the tool calls of an answer."""
-    return [
-        {
-            "id": f"fc_{answer.trace_id}_{number}",
-            "type": "function_call",
-            "status": "completed",
-            "call_id": call.id,
-            "name": call.name,
-            "arguments": call.arguments,
-        }
-        for number, call in enumerate(requested_calls(answer))
-    ]
+def _function_call(id_: str, call: ToolCall) -> dict[str, Any]:
+    return {
+        "id": id_,
+        "type": "function_call",
+        "status": "completed",
+        "call_id": call.id,
+        "name": call.name,
+        "arguments": call.arguments,
+    }
 
 
 def response_usage(usage: Usage, cost_usd: float) -> dict[str, Any]:
@@ -207,6 +195,29 @@ def _flat_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "function", "description": None, "parameters": None, "strict": None, **tool["function"]}
 
 
+class _TextEvents(NamedTuple):
+    """The names of the events about the text of an item."""
+
+    part: str
+    text: str
+    index_field: str
+    """The field with the index of the item's only part."""
+    fields: Mapping[str, Any] = {}
+    """Further fields of the events."""
+
+
+_TEXT_EVENTS = {
+    "message": _TextEvents("content_part", "output_text", "content_index", {"logprobs": []}),
+    "reasoning": _TextEvents("reasoning_summary_part", "reasoning_summary_text", "summary_index"),
+}
+_UNWRITTEN: Mapping[str, Mapping[str, Any]] = {
+    "message": {"status": "in_progress", "content": []},
+    "reasoning": {"summary": []},
+    "function_call": {"status": "in_progress", "arguments": ""},
+}
+"""The fields of an item, by its type, in the event that begins it."""
+
+
 class ResponseWriter(ReplyWriter):
     """A response, whole or as events. Its `frame` has the fields that repeat the request."""
 
@@ -216,11 +227,11 @@ class ResponseWriter(ReplyWriter):
         # The first two events have the numbers before, since they may be made later than others.
         self._number = 2
         self._lines: list[str] = []
-        self._reasoning_started = self._message_started = False
-        self._output: list[dict[str, Any]] = []
+        self._indices: dict[str, int] = {}
+        """The index of each item that was begun, by its id."""
 
     def whole(self, answer: ServedAnswer) -> dict[str, Any]:
-        return self._frame.final(answer, output_items(answer))
+        return self._frame.final(answer)
 
     def _first(self) -> bytes:
         response = self._frame.response("in_progress")
@@ -240,35 +251,32 @@ class ResponseWriter(ReplyWriter):
         return self._event("failed", response=self._frame.response("cancelled")) + DONE
 
     def _write_text(self, text: str) -> bytes:
-        return self._delta(text)
+        return self._delta(_message(self._frame.trace_id, text), text)
 
     def _write_thought(self, text: str) -> bytes:
-        late = self._message_started and not self._reasoning_started
+        late = bool(self._sent.text) and not self._lines
         return b"" if late else self._think(text)
 
     def _write_progress(self, line: str, facts: dict[str, Any]) -> bytes:
         return b"" if self._direct else self._think(line, podium=facts)
 
     def _think(self, text: str, **fields: Any) -> bytes:
-        opening = b"" if self._reasoning_started else self._start_reasoning()
         self._lines.append(text)
-        return opening + self._event(
-            "reasoning_summary_text.delta", **self._reasoning_position, delta=text, **fields
-        )
+        return self._delta(_reasoning(self._frame.trace_id, text), text, **fields)
 
     def end(self, answer: ServedAnswer) -> bytes:
         rest = self._sent.finish(answer.text, answer.trace_id)
-        state = returned_state(answer)
-        pieces = [self._end_reasoning(state)] if self._reasoning_started else []
-        if rest or not (answer.tool_calls or self._message_started):
-            pieces.append(self._delta(rest))
-        if self._message_started:
-            pieces.append(self._end_message())
-        if state is not None and not self._reasoning_started:
-            pieces.append(self._late_state(state))
-        pieces += [self._call(call) for call in function_calls(answer)]
-        response = self._frame.final(answer, self._output)
-        return b"".join([*pieces, self._event(response["status"], response=response), DONE])
+        items = output_items(answer, text=self._sent.text, thoughts="".join(self._lines))
+        items.sort(key=lambda item: self._indices.get(item["id"], len(items)))
+        events = []
+        for item in items:
+            if item["id"] not in self._indices:
+                events.append(self._open(item))
+            if rest and item["type"] == "message":
+                events.append(self._delta(item, rest))
+            events.append(self._close(item))
+        response = self._frame.final(answer, items)
+        return b"".join([*events, self._event(response["status"], response=response), DONE])
 
     def fail(self, error: APIError) -> bytes:
         body = {"code": error.code or error.type, "message": error.message}
@@ -277,88 +285,55 @@ class ResponseWriter(ReplyWriter):
             self._event("failed", response=self._frame.response("failed", error=body, podium=podium)) + DONE
         )
 
-    @property
-    def _reasoning_position(self) -> dict[str, Any]:
-        return {"item_id": f"rs_{self._frame.trace_id}", "output_index": 0, "summary_index": 0}
+    def _open(self, item: Mapping[str, Any]) -> bytes:
+        """The events that begin an item."""
+        kind = item["type"]
+        index = self._indices[item["id"]] = len(self._indices)
+        added = self._event("output_item.added", output_index=index, item={**item, **_UNWRITTEN[kind]})
+        if (part := _text_part(item)) is None:
+            return added
+        names = _TEXT_EVENTS[kind]
+        empty = {**part, "text": "", **names.fields}
+        return added + self._event(f"{names.part}.added", **self._position(item), part=empty)
 
-    @property
-    def _message_position(self) -> dict[str, Any]:
-        return {
-            "item_id": f"msg_{self._frame.trace_id}",
-            "output_index": int(self._reasoning_started),
-            "content_index": 0,
-        }
+    def _delta(self, item: Mapping[str, Any], text: str, **fields: Any) -> bytes:
+        """The events that add text to an item, which is begun if it was not."""
+        opening = b"" if item["id"] in self._indices else self._open(item)
+        names = _TEXT_EVENTS[item["type"]]
+        position = self._position(item)
+        return opening + self._event(f"{names.text}.delta", **position, delta=text, **names.fields, **fields)
 
-    def _start_reasoning(self) -> bytes:
-        self._reasoning_started = True
-        item = {"id": f"rs_{self._frame.trace_id}", "type": "reasoning", "summary": []}
-        return self._event("output_item.added", output_index=0, item=item) + self._event(
-            "reasoning_summary_part.added",
-            **self._reasoning_position,
-            part={"type": "summary_text", "text": ""},
-        )
+    def _close(self, item: Mapping[str, Any]) -> bytes:
+        """The events that end an item."""
+        position, events = self._position(item), b""
+        if item["type"] == "function_call":
+            call = "function_call_arguments"
+            written = {"name": item["name"], "arguments": item["arguments"]}
+            events = self._event(f"{call}.delta", **position, delta=item["arguments"])
+            events += self._event(f"{call}.done", **position, **written)
+        elif (part := _text_part(item)) is not None:
+            names = _TEXT_EVENTS[item["type"]]
+            events = self._event(f"{names.text}.done", **position, text=part["text"], **names.fields)
+            events += self._event(f"{names.part}.done", **position, part=part)
+        return events + self._event("output_item.done", output_index=position["output_index"], item=item)
 
-    def _late_state(self, state: str) -> bytes:
-        item = reasoning(self._frame.trace_id, "", state)
-        index = len(self._output)
-        self._output.append(item)
-        return self._event("output_item.added", output_index=index, item=item) + self._event(
-            "output_item.done", output_index=index, item=item
-        )
-
-    def _end_reasoning(self, state: str | None) -> bytes:
-        text = "".join(self._lines)
-        item = reasoning(self._frame.trace_id, text, state)
-        part = item["summary"][0]
-        self._output.insert(0, item)
+    def _position(self, item: Mapping[str, Any]) -> dict[str, Any]:
+        position: dict[str, Any] = {"item_id": item["id"], "output_index": self._indices[item["id"]]}
         return (
-            self._event("reasoning_summary_text.done", **self._reasoning_position, text=text)
-            + self._event("reasoning_summary_part.done", **self._reasoning_position, part=part)
-            + self._event("output_item.done", output_index=0, item=item)
-        )
-
-    def _delta(self, text: str) -> bytes:
-        opening = b"" if self._message_started else self._start_message()
-        if not text:
-            return opening
-        return opening + self._event("output_text.delta", **self._message_position, delta=text, logprobs=[])
-
-    def _start_message(self) -> bytes:
-        self._message_started = True
-        position = self._message_position
-        item = message(self._frame.trace_id, "", "in_progress")
-        return self._event(
-            "output_item.added", output_index=position["output_index"], item=item
-        ) + self._event("content_part.added", **position, part=text_part(""))
-
-    def _end_message(self) -> bytes:
-        position = self._message_position
-        text = self._sent.text
-        item = message(self._frame.trace_id, text)
-        self._output.append(item)
-        return (
-            self._event("output_text.done", **position, text=text, logprobs=[])
-            + self._event("content_part.done", **position, part=text_part(text))
-            + self._event("output_item.done", output_index=position["output_index"], item=item)
-        )
-
-    def _call(self, call: Mapping[str, Any]) -> bytes:
-        index = len(self._output)
-        self._output.append(dict(call))
-        started = {**call, "status": "in_progress", "arguments": ""}
-        position = {"item_id": call["id"], "output_index": index}
-        return (
-            self._event("output_item.added", output_index=index, item=started)
-            + self._event("function_call_arguments.delta", **position, delta=call["arguments"])
-            + self._event(
-                "function_call_arguments.done", **position, name=call["name"], arguments=call["arguments"]
-            )
-            + self._event("output_item.done", output_index=index, item=call)
+            position
+            if item["type"] == "function_call"
+            else {**position, _TEXT_EVENTS[item["type"]].index_field: 0}
         )
 
     def _event(self, kind: str, **fields: Any) -> bytes:
         number, self._number = self._number, self._number + 1
         return _numbered(number, kind, **fields)
+
+
+def _text_part(item: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The only part of an item. None for a tool call, and for reasoning without text."""
+    parts = item.get("content") or item.get("summary")
+    return parts[0] if parts else None
 
 
 def _numbered(number: int, kind: str, **fields: Any) -> bytes:

@@ -16,7 +16,7 @@ from podium.server.background import BackgroundQuestions
 from podium.server.keys import Caller
 from podium.server.openai.response_items import find_background, find_trace, unknown_response
 from podium.server.openai.responses import stream_response
-from podium.server.openai.responses_reply import ResponseFrame, input_items, output_items, response_usage
+from podium.server.openai.responses_reply import ResponseFrame, input_items, response_usage
 from podium.server.requests import RequestCaller, streamed_reply
 from podium.server.served_answers import answer_from_plan, answer_from_trace, no_answer_error, to_details
 from podium.server.service import Service
@@ -98,7 +98,7 @@ def _ended_response(trace: Trace) -> dict[str, Any]:
     frame = ResponseFrame.of_trace(trace)
     if trace.status == "planned" and (workflow := trace.rounds[0].workflow) is not None:
         answer = answer_from_plan(trace, workflow, None, expires=expiry(trace))
-        return frame.final(answer, output_items(answer))
+        return frame.final(answer)
     background = frame.echoed.background
     cost: dict[str, Any] = {}
     if background:
@@ -108,5 +108,4 @@ def _ended_response(trace: Trace) -> dict[str, Any]:
     if trace.answer is None:
         error = no_answer_error(trace)
         return frame.response("failed", error={"code": error.code, "message": error.message}, **cost)
-    answer = answer_from_trace(trace)
-    return frame.final(answer, output_items(answer))
+    return frame.final(answer_from_trace(trace))
