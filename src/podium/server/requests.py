@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 
 import pydantic_core
 from fastapi import Depends, Request
@@ -56,16 +56,14 @@ RequestCaller = Annotated[Caller, Depends(find_caller)]
 """A parameter of a route."""
 
 
-class Unsupported(NamedTuple):
-    """A field that Podium cannot honour."""
+class Refused(NamedTuple):
+    """A field that changes what the answer means, so that it is refused."""
 
     reason: str
-    """The reason of a refusal."""
     values: tuple[Any, ...] = ()
     """Values, besides null, that change nothing."""
-    kind: Literal["hint", "meaning", "never"] = "hint"
-    """A "hint" may be ignored. The other two change what the answer means, so they are refused, with one exception: a
-    worker that is called directly may get a "meaning" field."""
+    for_worker: bool = False
+    """Whether a worker that is called directly may get the field."""
 
 
 class BodyPart(BaseModel):
@@ -73,18 +71,19 @@ class BodyPart(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=True, allow_inf_nan=False)
 
-    unsupported: ClassVar[Mapping[str, Unsupported]] = {}
-    """Fields that are known, and that Podium cannot honour."""
-    foreign: ClassVar[Unsupported | None] = None
-    """Why the whole part cannot be honoured. None if it can be honoured."""
+    hints: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
+    """Fields that are ignored, with their values, besides null, that change nothing."""
+    refused: ClassVar[Mapping[str, Refused]] = {}
     has_any_field: ClassVar[bool] = False
     """Whether no field of the part is unknown."""
+    is_ignored: ClassVar[bool] = False
+    """Whether the whole part is ignored."""
 
 
 class UnsupportedTool(BodyPart):
     """A tool of another type, such as one that a provider runs itself."""
 
-    foreign: ClassVar[Unsupported | None] = Unsupported("functions are the only kind of tools.")
+    is_ignored: ClassVar[bool] = True
 
     type: str
 

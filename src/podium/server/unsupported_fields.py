@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel
-
 from podium.config import suggestion
+from podium.errors import APIError
 from podium.server.api_errors import invalid
-from podium.server.requests import BodyPart, Unsupported
+from podium.server.requests import Body, BodyPart, Refused
 from podium.types import Message
 
 _MAX_NAMED = 32
@@ -24,32 +23,29 @@ _EMPTY: tuple[Any, ...] = (False, 0, "", [], {})
 """An unknown top-level field with one of these values is dropped, since it has no effect."""
 
 
-SAMPLING = "not every worker supports it; set it for a worker in the pool file, with extra."
-_CACHE = Unsupported("it is a hint to a provider's own cache.")
 LOGPROBS = "the probabilities of workers' tokens are not known here."
-
-HINTS: Mapping[str, Unsupported] = {
-    "chat_template_kwargs": Unsupported(SAMPLING),
-    "client_metadata": Unsupported("nobody reads it here."),
-    "enable_thinking": Unsupported(SAMPLING),
-    "frequency_penalty": Unsupported(SAMPLING, (0,)),
-    "ignore_eos": Unsupported(SAMPLING),
-    "include_reasoning": Unsupported(SAMPLING),
-    "min_p": Unsupported(SAMPLING),
-    "min_tokens": Unsupported(SAMPLING),
-    "moderation": Unsupported("Podium checks no contents."),
-    "presence_penalty": Unsupported(SAMPLING, (0,)),
-    "prompt_cache_options": _CACHE,
-    "prompt_cache_retention": _CACHE,
-    "provider": Unsupported("the pool decides who answers."),
-    "reasoning": Unsupported(SAMPLING, ({},)),
-    "repetition_penalty": Unsupported(SAMPLING, (1,)),
-    "service_tier": Unsupported("workers have no tiers.", ("auto", "default")),
-    "thinking": Unsupported(SAMPLING),
-    "top_k": Unsupported(SAMPLING),
-    "top_logprobs": Unsupported(LOGPROBS, (0,), "meaning"),
+HINTS: Mapping[str, tuple[Any, ...]] = {
+    "chat_template_kwargs": (),
+    "client_metadata": (),
+    "enable_thinking": (),
+    "frequency_penalty": (0,),
+    "ignore_eos": (),
+    "include_reasoning": (),
+    "min_p": (),
+    "min_tokens": (),
+    "moderation": (),
+    "presence_penalty": (0,),
+    "prompt_cache_options": (),
+    "prompt_cache_retention": (),
+    "provider": (),
+    "reasoning": ({},),
+    "repetition_penalty": (1,),
+    "service_tier": ("auto", "default"),
+    "thinking": (),
+    "top_k": (),
 }
-"""Unsupported fields of all APIs, including fields of other widespread servers."""
+"""Hints of OpenAI's APIs, including those of other widespread servers (`BodyPart.hints`)."""
+REFUSED: Mapping[str, Refused] = {"top_logprobs": Refused(LOGPROBS, (0,), for_worker=True)}
 
 
 class UnsupportedFields(NamedTuple):
@@ -72,7 +68,7 @@ def ignored_header(ignored: tuple[str, ...]) -> dict[str, str]:
 
 
 def handle_unsupported(
-    body: BodyPart,
+    body: Body,
     *,
     passes: bool = False,
     passed: Container[str] | None = None,
@@ -90,21 +86,33 @@ def handle_unsupported(
     """
     ignored: dict[str, None] = {}
     extra: dict[str, Any] = {}
-    for path, value, known in _unsupported_fields(body, ()):
-        if value is None or (known and _is_one_of(value, known.values)):
+    for path, value, part in _unsupported_fields(body, ()):
+        field, top = str(path[-1]), part is body
+        refused = part.refused.get(field)
+        idle = part.hints.get(field, ()) if refused is None else refused.values
+        if value is None or _is_one_of(value, idle):
             continue
-        name = ".".join("*" if isinstance(part, int) else part for part in path)
-        top = len(path) == 1
-        taken = passes and (passed is None or name in passed)
-        if taken and top and (known is None or known.kind != "never"):
-            extra[name] = value
-        elif known is None and top and _is_one_of(value, _EMPTY):
+        taken = top and passes and (passed is None or field in passed)
+        is_hint = not top or field in body.hints
+        if taken and (refused is None or refused.for_worker):
+            extra[field] = value
+        elif refused is not None:
+            name = ".".join(str(part) for part in path)[:200]
+            raise invalid(f"{name} cannot be honoured: {refused.reason}", name, code="unsupported_field")
+        elif not is_hint and _is_one_of(value, _EMPTY):
             continue
-        elif known.kind == "hint" if known is not None else ignores_unknown or not top:
+        elif is_hint or ignores_unknown:
+            name = ".".join("*" if isinstance(part, int) else part for part in path)
             ignored[name[:_MAX_NAME_CHARS]] = None
         else:
-            raise _refusal(body, ".".join(str(part) for part in path)[:200], known)
+            raise unknown_field(body, field)
     return UnsupportedFields(tuple(ignored)[:_MAX_NAMED], extra)
+
+
+def unknown_field(body: Body, name: str) -> APIError:
+    """The error for a field that the body does not have."""
+    suggested = suggestion(name[:100], list(type(body).model_fields))
+    return invalid(f"Unknown field {name[:100]!r}; {suggested}", name[:200], code="unknown_field")
 
 
 def ignore_names(messages: tuple[Message, ...], unsupported: UnsupportedFields) -> UnsupportedFields:
@@ -121,31 +129,24 @@ def without_names(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     )
 
 
-def _refusal(body: BodyPart, name: str, known: Unsupported | None) -> Exception:
-    if known is not None:
-        return invalid(f"{name} cannot be honoured: {known.reason}", name, code="unsupported_field")
-    suggested = suggestion(name[:100], list(type(body).model_fields))
-    return invalid(f"Unknown field {name[:100]!r}; {suggested}", name, code="unknown_field")
-
-
 def _unsupported_fields(
-    part: BaseModel, path: tuple[str | int, ...]
-) -> Iterator[tuple[tuple[str | int, ...], Any, Unsupported | None]]:
-    """The fields of a body that its models do not declare: path, value, and the `Unsupported` of a known field."""
-    if isinstance(part, BodyPart):
-        if part.foreign is not None:
-            yield (*path, "type"), getattr(part, "type", ""), part.foreign
-            return
-        for name, value in () if part.has_any_field else (part.model_extra or {}).items():
-            yield (*path, name), value, part.unsupported.get(name)
+    part: BodyPart, path: tuple[str | int, ...]
+) -> Iterator[tuple[tuple[str | int, ...], Any, BodyPart]]:
+    """The fields of a body that its models do not declare: path, value, and the part that has the field."""
+    if part.is_ignored:
+        yield (*path, "type"), getattr(part, "type", ""), part
+        return
+    if not part.has_any_field:
+        for name, value in (part.model_extra or {}).items():
+            yield (*path, name), value, part
     for name, value in vars(part).items():
         if value is None:
             continue  # Most fields are not given.
-        if isinstance(value, BaseModel):
+        if isinstance(value, BodyPart):
             yield from _unsupported_fields(value, (*path, name))
         elif isinstance(value, tuple):
             for number, item in enumerate(value):
-                if isinstance(item, BaseModel):
+                if isinstance(item, BodyPart):
                     yield from _unsupported_fields(item, (*path, name, number))
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Discriminator, Field, StringConstraints, Tag
 
 from podium.server.question_body import ContentPart, TextPart, images_of, text_of
-from podium.server.requests import BodyPart, ListOf, Unsupported
+from podium.server.requests import BodyPart, ListOf
 
 
 def part_kind(*types: str) -> Discriminator:
@@ -55,9 +55,7 @@ class UrlSource(BodyPart):
 class UnreadSource(BodyPart):
     """Contents that no worker can read: a PDF, or a file that is stored at Anthropic."""
 
-    foreign: ClassVar[Unsupported | None] = Unsupported(
-        "workers read texts and images: send the text, or its pages as images."
-    )
+    is_ignored: ClassVar[bool] = True
 
     type: str
     media_type: str = ""

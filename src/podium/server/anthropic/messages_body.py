@@ -26,8 +26,8 @@ from podium.server.conversation import check_has_tools, check_tool_name, images_
 from podium.server.keys import Caller
 from podium.server.provider_state import with_state
 from podium.server.question_body import ContentPart, QuestionBody, images_of, text_of
-from podium.server.requests import BodyPart, ListOf, Unsupported, UnsupportedTool
-from podium.server.unsupported_fields import HINTS, UnsupportedFields
+from podium.server.requests import BodyPart, ListOf, Refused, UnsupportedTool
+from podium.server.unsupported_fields import UnsupportedFields
 from podium.store.async_store import AsyncTraceStore
 from podium.types import AnswerOptions, Message, ToolCall
 
@@ -117,8 +117,6 @@ class JsonOutput(BodyPart):
 
 
 class OutputConfig(BodyPart):
-    unsupported: ClassVar[Mapping[str, Unsupported]] = {"effort": HINTS["thinking"]}
-
     format: JsonOutput | None = None
 
 
@@ -129,22 +127,23 @@ class MessageMetadata(BodyPart):
 class MessagesBody(QuestionBody):
     """The body of a request for a message."""
 
-    unsupported: ClassVar[Mapping[str, Unsupported]] = {
-        "betas": Unsupported("nobody reads it here."),
-        "compaction": Unsupported("Podium never shortens a conversation by itself."),
-        "container": Unsupported("there are no containers.", kind="never"),
-        "context_management": Unsupported("Podium never shortens a conversation by itself."),
-        "cache_control": HINTS["prompt_cache_options"],
-        "diagnostics": Unsupported("nobody reads it here."),
-        "fallbacks": HINTS["provider"],
-        "inference_geo": HINTS["provider"],
-        "mcp_servers": Unsupported("Podium calls no servers of tools.", ([],), "never"),
-        "service_tier": HINTS["service_tier"]._replace(values=("auto", "standard_only")),
-        "speed": HINTS["service_tier"],
-        "thinking": HINTS["thinking"]._replace(values=({"type": "disabled"},)),
-        "top_k": HINTS["top_k"],
+    hints: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "betas": (),
+        "cache_control": (),
+        "compaction": (),
+        "context_management": (),
+        "diagnostics": (),
+        "fallbacks": (),
+        "inference_geo": (),
+        "service_tier": ("auto", "standard_only"),
+        "speed": (),
+        "thinking": ({"type": "disabled"},),
+        "top_k": (),
     }
-
+    refused: ClassVar[Mapping[str, Refused]] = {
+        "container": Refused("there are no containers."),
+        "mcp_servers": Refused("Podium calls no servers of tools.", ([],)),
+    }
     endpoint_fields: ClassVar[Sequence[str] | None] = ("top_k", "reasoning_effort", "thinking")
 
     messages: Annotated[ListOf[InputMessage], Field(min_length=1)]

@@ -23,19 +23,17 @@ from podium.server.openai.tools import (
 )
 from podium.server.provider_state import KEY, with_state
 from podium.server.question_body import ContentPart, QuestionBody, TextPart, images_of, text_of
-from podium.server.requests import BodyPart, ListOf, Metadata, Unsupported
-from podium.server.unsupported_fields import HINTS, LOGPROBS, SAMPLING, UnsupportedFields
+from podium.server.requests import BodyPart, ListOf, Metadata, Refused
+from podium.server.unsupported_fields import HINTS, LOGPROBS, REFUSED, UnsupportedFields
 from podium.store.async_store import AsyncTraceStore
 from podium.types import AnswerOptions, Message, ProviderState, ToolCall
 
-_DEPRECATED = Unsupported("it is the old form; use tools and tool_choice.", kind="never")
-_TEXTS = Unsupported("Podium answers with texts only.", kind="never")
+_DEPRECATED = Refused("it is the old form; use tools and tool_choice.")
+_TEXTS = Refused("Podium answers with texts only.")
 
 
 class ImageAddress(BodyPart):
-    unsupported: ClassVar[Mapping[str, Unsupported]] = {
-        "detail": Unsupported("every worker sees the image in its own way.", ("auto",))
-    }
+    hints: ClassVar[Mapping[str, tuple[Any, ...]]] = {"detail": ("auto",)}
 
     url: Annotated[str, StringConstraints(pattern=r"^(https?://|data:image/)")]
     """https: or data:. The worker's provider fetches it; Podium does not."""
@@ -85,11 +83,8 @@ class UserMessage(BodyPart):
 class AssistantMessage(BodyPart):
     """An earlier answer. Accepts every field that Podium's own replies have."""
 
-    unsupported: ClassVar[Mapping[str, Unsupported]] = {
-        "annotations": Unsupported("nobody reads them.", ([],)),
-        "audio": _TEXTS,
-        "function_call": _DEPRECATED,
-    }
+    refused: ClassVar[Mapping[str, Refused]] = {"audio": _TEXTS, "function_call": _DEPRECATED}
+    hints: ClassVar[Mapping[str, tuple[Any, ...]]] = {"annotations": ([],)}
 
     role: Literal["assistant"]
     content: str | ListOf[AssistantPart] | None = None
@@ -114,9 +109,7 @@ ChatMessage = Annotated[
 
 
 class StreamOptions(BodyPart):
-    unsupported: ClassVar[Mapping[str, Unsupported]] = {
-        "include_obfuscation": Unsupported("the pieces of a stream are not padded.", (False,))
-    }
+    hints: ClassVar[Mapping[str, tuple[Any, ...]]] = {"include_obfuscation": (False,)}
 
     include_usage: bool | None = None
 
@@ -183,18 +176,21 @@ class OpenAIBody(QuestionBody):
 class ChatBody(OpenAIBody):
     """The body of a chat completion."""
 
-    unsupported: ClassVar[Mapping[str, Unsupported]] = {
+    hints: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         **HINTS,
+        "prediction": (),
+        "reasoning_effort": (),
+        "verbosity": (),
+        "web_search_options": (),
+    }
+    refused: ClassVar[Mapping[str, Refused]] = {
+        **REFUSED,
         "audio": _TEXTS,
         "function_call": _DEPRECATED,
         "functions": _DEPRECATED,
-        "logit_bias": Unsupported(SAMPLING, ({},), "meaning"),
-        "logprobs": Unsupported(LOGPROBS, (False,), "meaning"),
+        "logit_bias": Refused("not every worker supports it.", ({},), for_worker=True),
+        "logprobs": Refused(LOGPROBS, (False,), for_worker=True),
         "modalities": _TEXTS._replace(values=(["text"],)),
-        "prediction": Unsupported("it is a hint that speeds some models up."),
-        "reasoning_effort": Unsupported(SAMPLING),
-        "verbosity": Unsupported(SAMPLING),
-        "web_search_options": Unsupported("the pool decides what workers can do."),
     }
 
     messages: Annotated[ListOf[ChatMessage], Field(min_length=1)]

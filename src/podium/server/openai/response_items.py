@@ -19,7 +19,7 @@ from podium.server.keys import Caller
 from podium.server.openai.chat_body import ImageAddress, RefusalPart
 from podium.server.provider_state import with_state
 from podium.server.question_body import ContentPart, TextPart, images_of, text_of
-from podium.server.requests import BodyPart, ListOf, Unsupported, full_conversation
+from podium.server.requests import BodyPart, ListOf, Refused, full_conversation
 from podium.server.served_answers import ServedAnswer, answer_from_trace
 from podium.store.async_store import AsyncTraceStore
 from podium.store.background_table import BackgroundRow, BackgroundTable
@@ -35,10 +35,10 @@ class InputText(TextPart):
 
 
 class InputImage(ContentPart):
-    unsupported: ClassVar[Mapping[str, Unsupported]] = {
-        **ImageAddress.unsupported,
-        "file_id": Unsupported("there are no stored files; send the image.", kind="never"),
+    refused: ClassVar[Mapping[str, Refused]] = {
+        "file_id": Refused("there are no stored files; send the image.")
     }
+    hints: ClassVar[Mapping[str, tuple[Any, ...]]] = ImageAddress.hints
 
     type: Literal["input_image"]
     image_url: Annotated[str, StringConstraints(pattern=r"^(https?://|data:image/)")]

@@ -11,19 +11,25 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
-from podium.config import suggestion
 from podium.server.api_errors import invalid
 from podium.server.keys import Caller
 from podium.server.openai.chat_body import ChatBody, JsonSchema, OpenAIBody, PlainFormat
 from podium.server.openai.response_items import Item, find_trace, to_conversation, to_messages
 from podium.server.openai.tools import FlatToolChoice, FlatTools, tool_options
-from podium.server.requests import BodyPart, ListOf, Metadata, Unsupported
+from podium.server.requests import BodyPart, ListOf, Metadata, Refused
 from podium.server.served_answers import answer_from_trace
-from podium.server.unsupported_fields import HINTS, UnsupportedFields
+from podium.server.unsupported_fields import HINTS, REFUSED, UnsupportedFields, unknown_field
 from podium.store.async_store import AsyncTraceStore
 from podium.types import AnswerOptions, Message
 
-_UNSUPPORTED = Unsupported("Podium does not support it.", kind="never")
+_UNSUPPORTED = Refused("Podium does not support it.")
+_OWN_HINTS: Mapping[str, tuple[Any, ...]] = {
+    "context_management": (),
+    "include": ([],),
+    "max_tool_calls": (),
+    "truncation": ("disabled",),
+}
+"""Hints that chat completions do not have (`BodyPart.hints`)."""
 RESPONSE_KEY = "podium.response"
 """Metadata key of a trace that is a response: its `EchoedFields`, as JSON."""
 
@@ -57,9 +63,7 @@ class JsonSchemaFormat(JsonSchema):
 
 
 class TextOptions(BodyPart):
-    unsupported: ClassVar[Mapping[str, Unsupported]] = {
-        "verbosity": ChatBody.unsupported["verbosity"]._replace(values=("medium",))
-    }
+    hints: ClassVar[Mapping[str, tuple[Any, ...]]] = {"verbosity": ("medium",)}
 
     format: Annotated[PlainFormat | JsonSchemaFormat, Field(discriminator="type")] | None = None
 
@@ -67,19 +71,14 @@ class TextOptions(BodyPart):
 class ResponseBody(OpenAIBody):
     """The body of a request for a response."""
 
-    unsupported: ClassVar[Mapping[str, Unsupported]] = {
-        **HINTS,
+    hints: ClassVar[Mapping[str, tuple[Any, ...]]] = {**HINTS, **_OWN_HINTS}
+    refused: ClassVar[Mapping[str, Refused]] = {
+        **REFUSED,
         "access_programs": _UNSUPPORTED,
         "background_options": _UNSUPPORTED,
-        "context_management": Unsupported("Podium never compacts a conversation by itself."),
-        "conversation": Unsupported(
-            "there are no stored conversations; use previous_response_id.", kind="never"
-        ),
+        "conversation": Refused("there are no stored conversations; use previous_response_id."),
         "image": _UNSUPPORTED,
-        "include": Unsupported("there is nothing to include.", ([],)),
-        "max_tool_calls": Unsupported("there are no tools of the server's."),
-        "prompt": Unsupported("there are no stored prompts; write the input.", kind="never"),
-        "truncation": Unsupported("Podium never truncates the input.", ("disabled",)),
+        "prompt": Refused("there are no stored prompts; write the input."),
     }
 
     input: str | Annotated[ListOf[Item], Field(min_length=1)]
@@ -151,14 +150,8 @@ class ResponseBody(OpenAIBody):
     def for_endpoint(self, fields: UnsupportedFields) -> UnsupportedFields:
         passed = fields.extra
         for name in sorted(passed.keys() & (ChatBody.model_fields.keys() - ResponseBody.model_fields.keys())):
-            # It would replace a field that Podium sets.
-            raise invalid(
-                f"Unknown field {name!r}; {suggestion(name, list(ResponseBody.model_fields))}",
-                name,
-                code="unknown_field",
-            )
-        foreign = ResponseBody.unsupported.keys() - ChatBody.unsupported.keys()
-        extra = {name: value for name, value in passed.items() if name not in foreign | {"reasoning"}}
+            raise unknown_field(self, name)  # It would replace a field that Podium sets.
+        extra = {name: passed[name] for name in passed.keys() - _OWN_HINTS.keys() - {"reasoning"}}
         reasoning = passed.get("reasoning")
         verbosity = self.text and (self.text.model_extra or {}).get("verbosity")
         if isinstance(reasoning, dict) and reasoning.get("effort"):
@@ -168,4 +161,4 @@ class ResponseBody(OpenAIBody):
         if extra.get("top_logprobs"):
             extra["logprobs"] = True
         ignored = [name for name in fields.ignored if name != "text.verbosity"]
-        return UnsupportedFields((*ignored, *sorted(foreign & passed.keys())), extra)
+        return UnsupportedFields((*ignored, *sorted(_OWN_HINTS.keys() & passed.keys())), extra)
