@@ -1,71 +1,25 @@
-"""Conversations with the caller's tools: from messages to a question, a worker's tool calls, and the results for the
-worker. All APIs share this.
+"""Conversations with the caller's tools: from messages to a question, and from tool results to the worker that wants
+them. All APIs share this.
 
-Podium returns tool calls to the caller, which runs the tools. A call's id names the trace and the worker that made the
-call. When the caller sends the results, the same worker continues, with the messages that the trace recorded. If the
-trace is missing (not kept, deleted, or of another key), the worker gets the caller's own messages. Later turns that
-still send tools go to this worker too.
+Podium returns tool calls to the caller, which runs the tools. When the caller sends the results, the worker that made
+the calls continues, with the messages that the trace recorded. If the trace is missing (not kept, deleted, or of
+another key), the worker gets the caller's own messages. Later turns that still send tools go to this worker too.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
-from hashlib import sha256
-from typing import NamedTuple
 
 from podium.server.api_errors import invalid
 from podium.server.keys import Caller
-from podium.server.provider_state import write_state
 from podium.server.requests import ChatRequest, full_conversation
-from podium.server.served_answers import ServedAnswer, answer_from_trace
+from podium.server.returned_answers import CallId, ProviderStates, answer_message, worker_letters
 from podium.server.service import Service
 from podium.server.unsupported_fields import without_names
 from podium.server.worker_selection import eligible_workers
 from podium.trace import Span, Trace
-from podium.types import AnswerOptions, Message, Question, ToolCall
-
-_LETTERS = "ghijklmnopqrstuvwxyzGHIJKLMNOPQRSTUVWXYZ"
-_ID = re.compile(r"call_([0-9a-f]{32})([g-zG-Z]{2})(\d{1,3})")
-
-
-class CallId(NamedTuple):
-    """A tool call's id as the caller sees it. For up to ten calls it has 40 characters, OpenAI's limit."""
-
-    trace_id: str
-    worker: str
-    """Two letters that stand for the worker's name (`_worker_letters`)."""
-    number: int
-
-    @classmethod
-    def parse(cls, id_: str) -> CallId | None:
-        """Read an id. Returns None if Podium did not write it."""
-        match = _ID.fullmatch(id_)
-        return None if match is None else cls(match[1], match[2], int(match[3]))
-
-    def __str__(self) -> str:
-        return f"call_{self.trace_id}{self.worker}{self.number}"
-
-
-def _worker_letters(worker: str) -> str:
-    """Two letters that stand for a worker. Neither is a hexadecimal digit."""
-    first, second = sha256(worker.encode()).digest()[:2]
-    return _LETTERS[first % len(_LETTERS)] + _LETTERS[second % len(_LETTERS)]
-
-
-def requested_calls(answer: ServedAnswer) -> tuple[ToolCall, ...]:
-    """The tool calls of an answer, with the ids by which the caller knows them."""
-    letters = _worker_letters(answer.worker)
-    return tuple(
-        call.model_copy(update={"id": str(CallId(answer.trace_id, letters, number)), "provider_id": call.id})
-        for number, call in enumerate(answer.tool_calls)
-    )
-
-
-def returned_state(answer: ServedAnswer) -> str | None:
-    """The state of an answer, for the client to send back. None if there is none."""
-    return write_state(answer.state, requested_calls(answer), reasoned=bool(answer.reasoning))
+from podium.types import AnswerOptions, Message, Question
 
 
 def images_as_text(text: str, images: Sequence[str]) -> str:
@@ -149,7 +103,7 @@ async def stay_with_worker(request: ChatRequest, service: Service, caller: Calle
     """
     if not any(message.tool_calls for message in request.question.history):
         return request
-    request = await _with_states(request, service, caller)
+    request = await _with_states(request, service.provider_states, caller)
     if request.worker is not None:
         return request
     conversation = full_conversation(request.question)
@@ -166,7 +120,7 @@ async def stay_with_worker(request: ChatRequest, service: Service, caller: Calle
         past = _worker_messages(last, trace, conversation[start + 1 :]) if answered else None
     else:
         known = [
-            name for name in service.pool.names if id_ is not None and _worker_letters(name) == id_.worker
+            name for name in service.pool.names if id_ is not None and worker_letters(name) == id_.worker
         ]
     worker = next((name for name in known if _may_continue(name, request, service, caller)), None)
     if worker is None and answered:
@@ -191,35 +145,17 @@ def _worker_messages(span: Span, trace: Trace, answers: tuple[Message, ...]) -> 
         call_id = CallId.parse(answer.tool_call_id or "")
         if call_id is None or call_id.trace_id != trace.id or call_id.number >= len(trace.tool_calls):
             return None
-    served = answer_from_trace(trace)
-    response = Message(
-        role="assistant",
-        content=span.response or "",
-        tool_calls=requested_calls(served),
-        provider_state=served.state,
-    )
-    return (*span.messages, response, *answers)
+    return (*span.messages, answer_message(trace), *answers)
 
 
-async def _with_states(request: ChatRequest, service: Service, caller: Caller) -> ChatRequest:
-    """The request with the provider state of tool calls whose ids Podium wrote, if the client dropped that state."""
-
-    async def restore(message: Message) -> Message:
-        ids = [CallId.parse(call.id) for call in message.tool_calls]
-        if message.provider_state is not None or not ids or ids[0] is None:
-            return message
-        numbers = [id_.number for id_ in ids if id_ is not None and id_.trace_id == ids[0].trace_id]
-        if len(numbers) < len(ids):
-            return message
-        return await service.provider_states.restore(message, ids[0].trace_id, numbers, caller)
-
-    history = tuple([await restore(message) for message in request.question.history])
-    messages = (
-        None if request.messages is None else tuple([await restore(message) for message in request.messages])
-    )
-    return replace(
-        request, question=request.question.model_copy(update={"history": history}), messages=messages
-    )
+async def _with_states(request: ChatRequest, states: ProviderStates, caller: Caller) -> ChatRequest:
+    """The request with the provider state of tool calls, if the client dropped that state."""
+    history = tuple([await states.restore(message, caller) for message in request.question.history])
+    messages = request.messages
+    if messages is not None:
+        messages = tuple([await states.restore(message, caller) for message in messages])
+    question = request.question.model_copy(update={"history": history})
+    return replace(request, question=question, messages=messages)
 
 
 def check_has_tools(tools: Sequence[str], field: str) -> None:

@@ -19,11 +19,12 @@ import pydantic_core
 from podium.errors import APIError
 from podium.executor import StepEnded, StepStarted
 from podium.server.api_errors import TOO_LONG
+from podium.server.returned_answers import answer_message, write_state
 from podium.team import Event, PlanReady, RoundEnded
 from podium.team.faults import TOOL_ANSWERS
 from podium.trace import Reply, Span, Trace
 from podium.trace.costs import PLANNING, spent_by_worker
-from podium.types import Profile, ProviderState, Spent, ToolCall, Usage
+from podium.types import Message, Profile, Spent, ToolCall, Usage
 from podium.workflow import Acceptance, Workflow, render
 
 _PASSED_ON = ("length", "content_filter")
@@ -40,22 +41,30 @@ class ServedAnswer:
 
     trace: Trace
     """The trace of the answer, or of the planning of a dry run."""
-    text: str
+    message: Message
+    """The answer as an assistant's message (`answer_message`)."""
     finish: str
     """OpenAI's finish reason: "stop", "length", "content_filter", "tool_calls"."""
     usage: Usage
     cost_usd: float
     podium: dict[str, Any]
     """The object `podium` of the reply: plan, steps, cost."""
-    tool_calls: tuple[ToolCall, ...] = ()
-    worker: str = ""
-    """The name of the worker that made these calls."""
     reasoning: str = ""
     """The worker's thoughts, if one worker was called directly."""
     logprobs: dict[str, Any] | None = None
     """Log probabilities of the answer's tokens. None if the worker gave none."""
-    state: ProviderState | None = None
-    """The state that the provider wants back with the answer. None if there is none."""
+    state: str | None = None
+    """The provider state, for the client to send back. None if there is none."""
+
+    @property
+    def text(self) -> str:
+        """The text of the answer. It may be empty if the answer calls tools."""
+        return self.message.content
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls of the answer, with the ids by which the caller knows them."""
+        return self.message.tool_calls
 
     @property
     def trace_id(self) -> str:
@@ -65,22 +74,21 @@ class ServedAnswer:
 
 def answer_from_trace(trace: Trace, ignored: Sequence[str] = ()) -> ServedAnswer:
     """The answer of a trace that has one. `ignored` are fields of the request that had no effect."""
-    spans, calls, podium = trace.spans, trace.tool_calls, to_details(trace)
+    spans, message, podium = trace.spans, answer_message(trace), to_details(trace)
     direct = spans[-1].reply if trace.layout == "plain" and spans else None
+    reasoning = "" if direct is None else direct.reasoning
     if ignored:
         podium["ignored"] = list(ignored)
     return ServedAnswer(
         trace=trace,
-        text=trace.answer or "",
-        finish="tool_calls" if calls else _finish_reason(spans),
+        message=message,
+        finish="tool_calls" if message.tool_calls else _finish_reason(spans),
         usage=trace.usage,
         cost_usd=podium["cost_usd"],
         podium=podium,
-        tool_calls=calls,
-        worker=(spans[-1].answered_by or spans[-1].worker) if calls else "",
-        reasoning="" if direct is None else direct.reasoning,
+        reasoning=reasoning,
         logprobs=None if direct is None else direct.logprobs,
-        state=trace.answer_state,
+        state=write_state(message, reasoned=bool(reasoning)),
     )
 
 
@@ -110,7 +118,8 @@ def answer_from_plan(
         podium["reason"] = planned.rounds[-1].plan.reason
     if expires is not None:
         podium |= {"plan_id": planned.id, "expires_at": expires.isoformat(timespec="seconds")}
-    return ServedAnswer(planned, render(workflow), "stop", planned.usage, planned.cost_usd, podium)
+    message = Message(role="assistant", content=render(workflow))
+    return ServedAnswer(planned, message, "stop", planned.usage, planned.cost_usd, podium)
 
 
 def encode_reply(reply: Mapping[str, Any]) -> bytes:

@@ -22,9 +22,9 @@ from podium.server.keys import Caller, Keys
 from podium.server.live import EventLogs
 from podium.server.planner_catalogue import PlannerCatalogue
 from podium.server.prompt_caches import CachedConversations
-from podium.server.provider_state import ProviderStates
 from podium.server.recent_traces import RecentTraces
 from podium.server.requests import NO_LIMITS, BudgetLimits, ChatRequest, PodiumOptions
+from podium.server.returned_answers import ProviderStates
 from podium.server.worker_selection import eligible_workers, worker_and_fallbacks
 from podium.team import Runner
 from podium.team.affinity import StickyWorkerPlanner

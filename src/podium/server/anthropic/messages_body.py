@@ -24,9 +24,9 @@ from podium.server.anthropic.content_blocks import (
 from podium.server.api_errors import invalid
 from podium.server.conversation import check_has_tools, check_tool_name, images_as_text
 from podium.server.keys import Caller
-from podium.server.provider_state import with_state
 from podium.server.question_body import ContentPart, QuestionBody, images_of, text_of
 from podium.server.requests import BodyPart, ListOf, Refused, UnsupportedTool
+from podium.server.returned_answers import with_state
 from podium.server.unsupported_fields import UnsupportedFields
 from podium.store.async_store import AsyncTraceStore
 from podium.types import AnswerOptions, Message, ToolCall
@@ -55,7 +55,7 @@ class ToolResult(BodyPart):
 
 
 class Thinking(BodyPart):
-    """The thoughts of a worker in an earlier reply, with the state of its answer (`podium.server.provider_state`)."""
+    """The thoughts of a worker in an earlier reply, with the state of its answer (`podium.server.returned_answers`)."""
 
     type: Literal["thinking", "redacted_thinking"]
     thinking: str | None = None

@@ -12,7 +12,6 @@ from typing import Any
 
 from podium.errors import APIError
 from podium.server.api_errors import to_anthropic_body
-from podium.server.conversation import requested_calls, returned_state
 from podium.server.prepared_question import PreparedQuestion
 from podium.server.reply_writer import ReplyWriter
 from podium.server.served_answers import ServedAnswer
@@ -67,9 +66,7 @@ def _redacted_block(state: str) -> dict[str, Any]:
 
 
 def _renamed_calls(answer: ServedAnswer, names: Mapping[str, str]) -> list[ToolCall]:
-    return [
-        call.model_copy(update={"name": names.get(call.name, call.name)}) for call in requested_calls(answer)
-    ]
+    return [call.model_copy(update={"name": names.get(call.name, call.name)}) for call in answer.tool_calls]
 
 
 def _tool_use_block(call: ToolCall, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -106,7 +103,7 @@ class MessageWriter(ReplyWriter):
         """The type of the open content block. None if no block is open."""
 
     def whole(self, answer: ServedAnswer) -> dict[str, Any]:
-        state = returned_state(answer)
+        state = answer.state
         thoughts = (
             [_thinking_block(answer.reasoning, state or "")] if self._thinks and answer.reasoning else []
         )
@@ -131,7 +128,7 @@ class MessageWriter(ReplyWriter):
     def end(self, answer: ServedAnswer) -> bytes:
         rest = self._sent.finish(answer.text, answer.trace_id)
         has_text = rest or not (answer.tool_calls or self._open == "text")
-        state = returned_state(answer)
+        state = answer.state
         pieces = []
         if state is not None and self._open == "thinking":
             pieces.append(self._stop(state))

@@ -21,9 +21,9 @@ from podium.server.openai.tools import (
     Tools,
     tool_options,
 )
-from podium.server.provider_state import KEY, with_state
 from podium.server.question_body import ContentPart, QuestionBody, TextPart, images_of, text_of
 from podium.server.requests import BodyPart, ListOf, Metadata, Refused
+from podium.server.returned_answers import KEY, with_state
 from podium.server.unsupported_fields import HINTS, LOGPROBS, REFUSED, UnsupportedFields
 from podium.store.async_store import AsyncTraceStore
 from podium.types import AnswerOptions, Message, ProviderState, ToolCall
@@ -93,7 +93,7 @@ class AssistantMessage(BodyPart):
     reasoning_content: str | None = None
     """Progress from an earlier reply, or a worker's reasoning."""
     extra_content: dict[str, Any] | None = None
-    """Provider state (`podium.server.provider_state`)."""
+    """Provider state (`podium.server.returned_answers`)."""
     name: str | None = None
 
 

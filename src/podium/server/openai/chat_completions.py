@@ -15,13 +15,12 @@ from fastapi.responses import Response
 
 from podium.errors import APIError
 from podium.server.api_errors import to_body
-from podium.server.conversation import requested_calls, returned_state
 from podium.server.openai.chat_body import ChatBody
 from podium.server.prepared_question import PreparedQuestion
-from podium.server.provider_state import KEY
 from podium.server.question_body import read_question
 from podium.server.reply_writer import ReplyWriter
 from podium.server.requests import body_schema, find_caller, read_body, streamed_reply
+from podium.server.returned_answers import KEY
 from podium.server.served_answers import ServedAnswer
 from podium.server.service import Service
 from podium.server.streaming import DONE, sse_event
@@ -62,8 +61,8 @@ def _usage(answer: ServedAnswer) -> dict[str, Any]:
 def _tool_calls(answer: ServedAnswer) -> list[dict[str, Any]]:
     """The tool calls of an answer, as JSON. The first carries the state of the whole answer."""
     calls = []
-    state = returned_state(answer)
-    for number, call in enumerate(requested_calls(answer)):
+    state = answer.state
+    for number, call in enumerate(answer.tool_calls):
         function = {"name": call.name, "arguments": call.arguments}
         calls.append({"id": call.id, "type": "function", "function": function})
         extra = dict(read_state(call.provider_state, CALL_STATE_KEYS).get("extra_content") or {})
@@ -77,7 +76,7 @@ def _tool_calls(answer: ServedAnswer) -> list[dict[str, Any]]:
 def _extra_content(answer: ServedAnswer) -> dict[str, Any]:
     """The field of a message without tool calls that carries the state of the answer. It is empty if there is no
     state."""
-    state = None if answer.tool_calls else returned_state(answer)
+    state = None if answer.tool_calls else answer.state
     return {} if state is None else {"extra_content": {KEY: state}}
 
 

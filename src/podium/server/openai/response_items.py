@@ -14,17 +14,16 @@ from pydantic import Discriminator, Field, StringConstraints, Tag, model_validat
 
 from podium.errors import APIError
 from podium.server.api_errors import invalid, not_found
-from podium.server.conversation import images_as_text, requested_calls
+from podium.server.conversation import images_as_text
 from podium.server.keys import Caller
 from podium.server.openai.chat_body import ImageAddress, RefusalPart
-from podium.server.provider_state import with_state
 from podium.server.question_body import ContentPart, TextPart, images_of, text_of
-from podium.server.requests import BodyPart, ListOf, Refused, full_conversation
-from podium.server.served_answers import ServedAnswer, answer_from_trace
+from podium.server.requests import BodyPart, ListOf, Refused
+from podium.server.returned_answers import answer_message, with_state
 from podium.store.async_store import AsyncTraceStore
 from podium.store.background_table import BackgroundRow, BackgroundTable
 from podium.trace import Trace
-from podium.types import Message, Question, ToolCall
+from podium.types import Message, ToolCall
 
 _ID = re.compile(r"resp_([0-9a-f]{32})")
 _ITEM_ID = re.compile(r"(?P<kind>msg|fc)_(?P<trace>[0-9a-f]{32})(?:_(?P<number>\d{1,3}))?")
@@ -133,7 +132,7 @@ class ResultItem(BodyPart):
 
 
 class ReasoningItem(BodyPart):
-    """Progress from an earlier response, with the state of its answer (`podium.server.provider_state`)."""
+    """Progress from an earlier response, with the state of its answer (`podium.server.returned_answers`)."""
 
     type: Literal["reasoning"]
     id: str | None = None
@@ -199,19 +198,6 @@ def unknown_response(response_id: str, param: str) -> APIError:
     return not_found(f"There is no response {response_id[:64]!r} that you made.", param, code=code)
 
 
-def to_messages(question: Question, answer: ServedAnswer) -> tuple[Message, ...]:
-    """A conversation up to and including an answer. Tool calls have the ids that the caller knows."""
-    return (
-        *full_conversation(question),
-        Message(
-            role="assistant",
-            content=answer.text,
-            tool_calls=requested_calls(answer),
-            provider_state=answer.state,
-        ),
-    )
-
-
 async def to_conversation(
     input_items: str | tuple[Item, ...], store: AsyncTraceStore, caller: Caller
 ) -> tuple[Message, ...]:
@@ -247,7 +233,7 @@ async def _referred(id_: str, store: AsyncTraceStore, caller: Caller, param: str
     if match["kind"] == "msg" and trace.answer:
         return MessageItem(role="assistant", content=trace.answer)
     if match["kind"] == "fc" and number < len(trace.tool_calls):
-        call = requested_calls(answer_from_trace(trace))[number]
+        call = answer_message(trace).tool_calls[number]
         return CallItem(type="function_call", call_id=call.id, name=call.name, arguments=call.arguments)
     raise unknown
 

@@ -14,10 +14,10 @@ from pydantic import BaseModel, Field, ValidationError, field_validator
 from podium.server.api_errors import invalid
 from podium.server.keys import Caller
 from podium.server.openai.chat_body import ChatBody, JsonSchema, OpenAIBody, PlainFormat
-from podium.server.openai.response_items import Item, find_trace, to_conversation, to_messages
+from podium.server.openai.response_items import Item, find_trace, to_conversation
 from podium.server.openai.tools import FlatToolChoice, FlatTools, tool_options
-from podium.server.requests import BodyPart, ListOf, Metadata, Refused
-from podium.server.served_answers import answer_from_trace
+from podium.server.requests import BodyPart, ListOf, Metadata, Refused, full_conversation
+from podium.server.returned_answers import answer_message
 from podium.server.unsupported_fields import HINTS, REFUSED, UnsupportedFields, unknown_field
 from podium.store.async_store import AsyncTraceStore
 from podium.types import AnswerOptions, Message
@@ -121,7 +121,7 @@ class ResponseBody(OpenAIBody):
         question, echoed = trace.question, EchoedFields.read(trace.metadata)
         if echoed is not None and echoed.instructed:
             question = question.model_copy(update={"history": question.history[1:]})
-        return to_messages(question, answer_from_trace(trace))
+        return (*full_conversation(question), answer_message(trace))
 
     def answer_options(self, extra: dict[str, Any]) -> AnswerOptions:
         text_format = self.text and self.text.format

@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from podium.errors import APIError
-from podium.server.conversation import requested_calls, returned_state
 from podium.server.openai.responses_body import RESPONSE_KEY, EchoedFields
 from podium.server.reply_writer import ReplyWriter
 from podium.server.requests import ChatRequest, full_conversation
@@ -126,7 +125,7 @@ def output_items(
 ) -> list[dict[str, Any]]:
     """The output items of an answer: reasoning, the message and the tool calls. A stream gives the text and thoughts
     that it has written."""
-    trace_id, state = answer.trace_id, returned_state(answer)
+    trace_id, state = answer.trace_id, answer.state
     text = answer.text if text is None else text
     thoughts = answer.reasoning if thoughts is None else thoughts
     items = [_reasoning(trace_id, thoughts)] if thoughts or state else []
@@ -136,7 +135,7 @@ def output_items(
         items.append(_message(trace_id, text))
         if answer.logprobs:
             items[-1]["content"][0]["logprobs"] = answer.logprobs["content"]
-    calls = enumerate(requested_calls(answer))
+    calls = enumerate(answer.tool_calls)
     return items + [_function_call(f"fc_{trace_id}_{number}", call) for number, call in calls]
 
 

@@ -79,7 +79,7 @@ class ToolCallPart(BodyPart):
     type: Literal["function"] = "function"
     function: FunctionCall
     extra_content: dict[str, Any] | None = None
-    """Provider state (`podium.server.provider_state`)."""
+    """Provider state (`podium.server.returned_answers`)."""
 
 
 class FlatChoice(ChosenName):

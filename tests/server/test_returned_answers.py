@@ -16,7 +16,7 @@ from running_server import Serve
 
 from podium.planners import Single
 from podium.server.keys import ANONYMOUS
-from podium.server.provider_state import ProviderStates, with_state, write_state
+from podium.server.returned_answers import CallId, ProviderStates, with_state, worker_letters, write_state
 from podium.store import open_store
 from podium.team import Runner
 from podium.team.team_worker import TeamWorker
@@ -208,16 +208,17 @@ async def test_state_is_found_once_another_process_has_written_it(tmp_path: Path
     store = open_store(tmp_path / "traces.sqlite")
     call = ToolCall(id="call_1", name="weather", arguments="{}")
     called = call.model_copy(update={"id": "c1", "provider_state": "{}"})
+    call = call.model_copy(update={"id": str(CallId("a" * 32, worker_letters("ada"), 0))})
     reply = Reply("", Usage(), tool_calls=(called,), provider_state='{"reasoning_content": "Hm."}')
     span = Span(position=0, worker="ada", subtask="x", status="done", messages=(), reply=reply)
     round_ = RoundTrace(plan=Plan("", Workflow((Step(0, "x"),))), spans=(span,), response="")
     trace = build_trace("a" * 32, rounds=(round_,), answer="")
     said = Message(role="assistant", content="", tool_calls=(call,))
     states = ProviderStates(store)
-    assert await states.restore(said, trace.id, [0], ANONYMOUS) == said
+    assert await states.restore(said, ANONYMOUS) == said
     store.add(trace)
     await store.wait_until_flushed()
-    restored = await states.restore(said, trace.id, [0], ANONYMOUS)
+    restored = await states.restore(said, ANONYMOUS)
     await store.close()
     assert restored.provider_state == ProviderState(worker="ada", fields=reply.provider_state)
     assert restored.tool_calls[0].provider_id == "c1"
@@ -273,11 +274,11 @@ STATE = ProviderState(worker="wren", fields='{"reasoning_content": "Hm."}')
 
 
 def test_state_that_was_written_is_read_again() -> None:
-    text = write_state(STATE, [CALL], reasoned=False)
+    answer = Message(role="assistant", content="", tool_calls=(CALL,), provider_state=STATE)
     said = Message(
         role="assistant", content="", tool_calls=(ToolCall(id="call_1", name="weather", arguments="{}"),)
     )
-    assert with_state(said, text) == said.model_copy(update={"provider_state": STATE, "tool_calls": (CALL,)})
+    assert with_state(said, write_state(answer, reasoned=False)) == answer
 
 
 @pytest.mark.parametrize(
