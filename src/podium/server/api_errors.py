@@ -72,18 +72,14 @@ def answer_changed(trace_id: str) -> APIError:
     )
 
 
-TOO_LONG = "There was no answer within "
-"""The beginning of the message of `took_too_long`. A trace has only the message."""
-
-
 def took_too_long(seconds: float, recorded: str) -> APIError:
     """The error for a question that had no answer within the server's limit of `seconds`. Its trace has the status
     `recorded`."""
     return APIError(
         504,
         "timeout_error",
-        f"{TOO_LONG}{seconds:g} s, and the question is recorded as {recorded}: ask for less, or have the server "
-        "started with a longer serve.timeout.",
+        f"There was no answer within {seconds:g} s, and the question is recorded as {recorded}: ask for less, or "
+        "have the server started with a longer serve.timeout.",
         code="request_timeout",
     )
 

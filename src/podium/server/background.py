@@ -288,7 +288,8 @@ class _BackgroundQuestion:
 def _late_trace(trace: Trace, seconds: float) -> Trace:
     """The trace of a question that the server's time limit ended. Its steps have what was answered so far."""
     error = took_too_long(seconds, "failed").message
-    return trace.model_copy(update={"status": "failed", "error": error, "answer": None})
+    ended = {"status": "failed", "error": error, "error_kind": "timeout", "answer": None}
+    return trace.model_copy(update=ended)
 
 
 def _lost_trace(question: PreparedQuestion) -> Trace:

@@ -18,7 +18,6 @@ import pydantic_core
 
 from podium.errors import APIError
 from podium.executor import StepEnded, StepStarted
-from podium.server.api_errors import TOO_LONG
 from podium.server.returned_answers import answer_message, write_state
 from podium.team import Event, PlanReady, RoundEnded
 from podium.team.faults import TOOL_ANSWERS
@@ -144,7 +143,7 @@ def no_answer_error(trace: Trace) -> APIError:
     failed = [span for span in trace.spans if span.status == "failed" and not _failed_for_lack_of_input(span)]
     kinds = {round_.error_kind for round_ in trace.rounds}
     status, kind, code = 502, "planner_failed", "planner_failed"
-    if message.startswith(TOO_LONG):
+    if trace.error_kind == "timeout":
         status, kind, code = 504, "timeout_error", "request_timeout"
     elif failed:
         more["workers"] = ", ".join(dict.fromkeys(span.worker for span in failed))

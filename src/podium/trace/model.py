@@ -290,6 +290,8 @@ class Trace(FrozenModel):
     status: TraceStatus
     error: str | None = None
     """One sentence that says what failed. None if the status is "ok"."""
+    error_kind: Literal["timeout"] | None = None
+    """"timeout": the server's time limit ended the question. None for other errors, which rounds and steps explain."""
     started_at: str
     """The time in ISO 8601 and UTC."""
     seconds: float
