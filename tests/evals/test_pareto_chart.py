@@ -58,7 +58,7 @@ def test_higher_is_better_and_further_right_is_dearer() -> None:
 
 def test_a_free_method_stands_left_of_the_others_and_on_the_front() -> None:
     drawn = str(pareto_chart((*ROWS, shown("free", 0.75, 0.0))))
-    across = {name: float(x) for x, name in re.findall(r'cx="([\d.]+)".*?data-row="(.*?)"', drawn)}
+    across = {name: float(x) for x, name in re.findall(r'cx="([\d.]+)".*?<title>(.*?):', drawn)}
     assert min(across, key=across.__getitem__) == "free"
     (line,) = re.findall(r'points="(.*?)"', drawn)
     assert [float(point.split(",")[0]) for point in line.split()] == [across["free"], across["dear"]]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from podium.evals.comparison import PlannerKind
@@ -44,13 +45,10 @@ def line_chart(
     values = [value for _, value in points]
     ticks = nice_ticks(min(values) if minimum is None else minimum, max(values))
     scale = _Scale((points[0][0], points[-1][0]), (ticks[0], ticks[-1]), WIDTH)
-    return tag(
-        "svg",
+    return scale.drawing(
         scale.axes(ticks, show),
         scale.line(points, class_="raw"),
         scale.line(moving_mean(points), class_="mean"),
-        viewBox=f"0 0 {WIDTH} {HEIGHT}",
-        role="img",
     )
 
 
@@ -58,8 +56,7 @@ def share_chart(points: Sequence[tuple[float, Mapping[str, float]]], names: Sequ
     """Shares of a whole over iterations, stacked in the order of `names`, the first at the bottom."""
     if not points:
         return tag("p", "No values.", class_="none")
-    width = 3 * WIDTH
-    scale = _Scale((points[0][0], points[-1][0]), (0.0, 1.0), width)
+    scale = _Scale((points[0][0], points[-1][0]), (0.0, 1.0), 3 * WIDTH)
     below = [0.0] * len(points)
     areas = []
     for position, name in enumerate(names):
@@ -70,13 +67,7 @@ def share_chart(points: Sequence[tuple[float, Mapping[str, float]]], names: Sequ
         outline = " ".join((*upper, *reversed(lower)))
         areas.append(tag("polygon", tag("title", name), points=outline, fill=colour(position)))
         below = above
-    return tag(
-        "svg",
-        areas,
-        scale.axes([0.0, 0.25, 0.5, 0.75, 1.0], lambda share: f"{share:.0%}"),
-        viewBox=f"0 0 {width} {HEIGHT}",
-        role="img",
-    )
+    return scale.drawing(areas, scale.axes([0.0, 0.25, 0.5, 0.75, 1.0], lambda share: f"{share:.0%}"))
 
 
 def whisker(interval: Interval, position: int) -> SafeHtml:
@@ -118,26 +109,28 @@ def nice_ticks(low: float, high: float) -> list[float]:
     return [float(f"{step * count:.12g}") for count in range(first, last + 1)]
 
 
+@dataclass(frozen=True, slots=True)
 class _Scale:
-    def __init__(
-        self, xs: tuple[float, float], ys: tuple[float, float], width: int, height: int = HEIGHT
-    ) -> None:
-        self._x0, self._x1 = xs
-        self._y0, self._y1 = ys
-        self._width, self._height = width, height
+    xs: Point
+    """The values at the left and at the right end."""
+    ys: Point
+    """The values at the bottom and at the top."""
+    width: int
+    height: int = HEIGHT
+
+    def x(self, x: float) -> float:
+        first, last = self.xs
+        return LEFT + (x - first) / ((last - first) or 1) * (self.width - LEFT - RIGHT)
+
+    def y(self, y: float) -> float:
+        first, last = self.ys
+        return self.height - BOTTOM - (y - first) / ((last - first) or 1) * (self.height - TOP - BOTTOM)
 
     def at(self, x: float, y: float) -> str:
         return f"{self.x(x):.1f},{self.y(y):.1f}"
 
-    def x(self, x: float) -> float:
-        return LEFT + (x - self._x0) / ((self._x1 - self._x0) or 1) * (self._width - LEFT - RIGHT)
-
-    def y(self, y: float) -> float:
-        return (
-            self._height
-            - BOTTOM
-            - (y - self._y0) / ((self._y1 - self._y0) or 1) * (self._height - TOP - BOTTOM)
-        )
+    def drawing(self, *parts: SafeHtml | Iterable[SafeHtml]) -> SafeHtml:
+        return tag("svg", *parts, viewBox=f"0 0 {self.width} {self.height}", role="img")
 
     def line(self, points: Iterable[Point], *, class_: str) -> SafeHtml:
         return tag("polyline", points=" ".join(self.at(x, y) for x, y in points), class_=class_)
@@ -148,15 +141,16 @@ class _Scale:
         """Horizontal grid lines with their values, and texts below. Default: the first and the last number."""
         across = [
             (
-                tag("line", x1=LEFT, x2=self._width - RIGHT, y1=self.y(y), y2=self.y(y), class_="grid"),
+                tag("line", x1=LEFT, x2=self.width - RIGHT, y1=self.y(y), y2=self.y(y), class_="grid"),
                 tag("text", show(y), x=LEFT - 6, y=self.y(y) + 4, text_anchor="end"),
             )
             for y in ticks
         ]
-        ends = {self._x0: "start", self._x1: "end"} if below is None else {}
+        first, last = self.xs
+        ends = {first: "start", last: "end"} if below is None else {}
         texts = {x: f"{x:g}" for x in ends} if below is None else below
         under = (
-            tag("text", text, x=self.x(x), y=self._height - 8, text_anchor=ends.get(x, "middle"))
+            tag("text", text, x=self.x(x), y=self.height - 8, text_anchor=ends.get(x, "middle"))
             for x, text in texts.items()
         )
         return tag("g", *across, under)
@@ -215,23 +209,18 @@ def pareto_chart(all_rows: Sequence[CostRow]) -> SafeHtml:
 
     line = pareto_front(rows)
     dots = [(row, scale.x(point(row)[0]), scale.y(point(row)[1])) for row in rows]
-    return tag(
-        "svg",
+    return scale.drawing(
         scale.axes(ticks, lambda share: f"{share:.0%}", below),
         scale.line(map(point, line), class_="mean"),
         (_dot(row, x, y, colour(kinds.index(row.kind))) for row, x, y in dots),
         (_name(row, x, y) for row, x, y in dots if row in line or row.kind == "conductor"),
-        viewBox=f"0 0 {_WIDE} {_TALL}",
-        role="img",
     )
 
 
 def _dot(row: CostRow, x: float, y: float, fill: str) -> SafeHtml:
     caption = f"{row.label}: {row.accuracy.mean:.1%} for ${1000 * row.cost_usd:.3g} per 1,000 questions"
     radius = 7 if row.kind == "conductor" else 4
-    return tag(
-        "circle", tag("title", caption), cx=f"{x:.1f}", cy=f"{y:.1f}", r=radius, fill=fill, data_row=row.label
-    )
+    return tag("circle", tag("title", caption), cx=f"{x:.1f}", cy=f"{y:.1f}", r=radius, fill=fill)
 
 
 def _name(row: CostRow, x: float, y: float) -> SafeHtml:

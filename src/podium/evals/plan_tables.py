@@ -119,8 +119,7 @@ def collapse_section(
     start_of = start_of or {}
     figures = {label: collapse_figures(list(_plans(evaluation))) for label, evaluation in evaluations.items()}
     lines = (
-        table_row(label, *(show(own[key]) for key, _, show in COLLAPSE), data_row=label)
-        for label, own in figures.items()
+        table_row(label, *(show(own[key]) for key, _, show in COLLAPSE)) for label, own in figures.items()
     )
     signs = (
         f"{label}: {sign}"

@@ -108,7 +108,7 @@ def test_the_page_is_whole_by_itself_and_readable_without_the_file(run: Path) ->
         "A team may help",
     ):
         assert part in page
-    assert len(set(re.findall(r'<circle[^>]*data-row="([^"]+)"', page))) == 11, "each planner is a dot"
+    assert len(set(re.findall(r"<circle[^>]*><title>(.*?):[^:]*</title>", page))) == 11, "each is a dot"
 
 
 def test_rows_that_lack_answers_are_named_and_left_out(run: Path, tmp_path: Path) -> None:

@@ -27,17 +27,6 @@ REPORT = "report.html"
 _SURE = 0.05
 _LEAST_GAIN = 0.01
 """The least gain of the oracle that is worth a team."""
-_LIGHT = """
-for (const one of document.querySelectorAll("[data-row]")) {
-  const light = on => {
-    for (const other of one.closest("section").querySelectorAll("[data-row]"))
-      if (other.dataset.row === one.dataset.row) other.classList.toggle("lit", on);
-  };
-  one.addEventListener("mouseenter", () => light(true));
-  one.addEventListener("mouseleave", () => light(false));
-}
-"""
-"""A script that marks a planner's row if the pointer is on its point, and its point if the pointer is on its row."""
 
 
 def write_report(runs: Sequence[Path]) -> Path:
@@ -64,9 +53,8 @@ def write_report(runs: Sequence[Path]) -> Path:
         elif not metrics:
             raise UsageError(f"{run} has neither metrics nor {SUITE}; give the folder of a run.")
     heading = heading or f"Podium: {runs[0].resolve().name}"
-    page = html_page(heading, tag("h1", heading), sections, tag("script", SafeHtml(_LIGHT)))
     path = runs[0] / REPORT
-    replace_file(path, page.encode())
+    replace_file(path, html_page(heading, tag("h1", heading), sections).encode())
     return path
 
 
@@ -76,19 +64,12 @@ def _section(manifest: SuiteManifest, table: SuiteTable, results: AnswerFiles) -
     if not evaluations:
         return tag("section", tag("h2", table.label), tag("p", "No row has all of its answers yet."))
     comparison = comparison_of(manifest, table, evaluations, results)
-    kinds = {row.label: row.kind for row in table.rows}
-    singles = {
-        evaluation.planner.partition(":")[2]: label
-        for label, evaluation in evaluations.items()
-        if kinds[label] == "single"
-    }
+    shown = [row for row in table.rows if row.label in evaluations]
+    singles = [row.label for row in shown if row.kind == "single"]
     first = next(iter(evaluations))
     start_of = {row.entry.row: row.label for row in table.rows if row.control == "untrained"}
     before = start_of.get(first)
-    best = max(singles.values(), key=lambda label: evaluations[label].accuracy.mean, default=None)
-    written = [
-        row.label for row in table.rows if row.entry.uses_conductor and row.control in (None, "untrained")
-    ]
+    best = max(singles, key=lambda label: evaluations[label].accuracy.mean, default=None)
     line = "The line joins the planners that no cheaper planner beats; point at a dot to read it."
     return tag(
         "section",
@@ -106,9 +87,13 @@ def _section(manifest: SuiteManifest, table: SuiteTable, results: AnswerFiles) -
         examples(first, before, evaluations) if before is not None and before in evaluations else "",
         wins_and_losses(first, best, evaluations) if best not in {None, first} else "",
         collapse_section(
-            {label: evaluations[label] for label in written if label in evaluations},
+            {
+                row.label: evaluations[row.label]
+                for row in shown
+                if row.entry.uses_conductor and row.control in (None, "untrained")
+            },
             start_of=start_of,
-            untrained=[row.label for row in table.rows if row.entry.conducts_untrained],
+            untrained=[row.label for row in shown if row.entry.conducts_untrained],
         ),
         topologies(first, evaluations[first]),
         failures(evaluations),
@@ -154,7 +139,6 @@ def _rows(comparison: Comparison) -> SafeHtml:
             *cells,
             _verdict(row, comparison.reference),
             class_=row.kind,
-            data_row=row.label,
         )
         for row, (label, *cells) in zip(comparison.rows, rows, strict=True)
     )
@@ -175,10 +159,7 @@ def _verdict(row: ComparisonRow, reference: str) -> str:
 def _prices(comparison: Comparison) -> SafeHtml:
     """What each planner's right answers cost, and whether a team of these workers can help at all."""
     rows = [row for row in comparison.rows if row.kind != "oracle"]
-    lines = (
-        table_row(row.label, f"{row.cost_of_pass * 1000:.3f}", f"{row.tokens:,.0f}", data_row=row.label)
-        for row in rows
-    )
+    lines = (table_row(row.label, f"{row.cost_of_pass * 1000:.3f}", f"{row.tokens:,.0f}") for row in rows)
     return fragment(
         tag("h3", "Price of a right answer"),
         data_table(("planner", "$ / 1000 right answers", "tokens"), lines),
