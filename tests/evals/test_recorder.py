@@ -76,9 +76,9 @@ def written(table: QuestionTable, out: Path, repeats: int = 1) -> RecordingHeade
     """The recording of a copy of a table's answers."""
     split_of = {task.id: "test" for task in table.questions}
     questions = QuestionsToRecord(tuple(table.questions), split_of, sets=(), left_out=(), warnings=())
-    run = RecordingRun(out, table.team, table.pool, questions, repeats)
-    copytree(table.folder, run.folder)
-    return run.write("r", missing=0)
+    copied = replace(table, folder=out.with_suffix(".partial"), repeats=repeats)
+    copytree(table.folder, copied.folder)
+    return RecordingRun(out, questions, copied).write("r", missing=0)
 
 
 def calls(budget: int) -> Dispatcher:

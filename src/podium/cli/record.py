@@ -18,6 +18,7 @@ from podium.cli.team_file import find_team
 from podium.cli.team_options import Overrides, RunOptions
 from podium.cli.terminal import print_json
 from podium.errors import UsageError
+from podium.evals.question_table import QuestionTable
 from podium.evals.recorder import QuestionsToRecord, RecordingRun, recorded_workers
 from podium.files import lock_folder
 from podium.recordings import header_path, require_pyarrow, unfinished_path
@@ -73,8 +74,17 @@ def record(
         say(warning, stderr=True)
     # Workers do not see ratings, and a recording must not depend on them.
     workers = recorded_workers(open_pool(settings, rated=False), worker or ())
-    run = RecordingRun(out, settings, workers, to_record, repeats, concurrency, seed)
-    with parent_folder(run.folder / RESPONSES), lock_folder(run.folder):
+    table = QuestionTable(
+        unfinished_path(out),
+        settings,
+        workers,
+        to_record.tasks,
+        repeats=repeats,
+        concurrency=concurrency,
+        seed=seed,
+    )
+    run = RecordingRun(out, to_record, table)
+    with parent_folder(table.folder / RESPONSES), lock_folder(table.folder):
         run.open_folder({"tasks": tasks, "split": split, "questions": questions})
         with show_progress() as show:
             progress, spent_usd = asyncio.run(run.ask(budget_calls, show))

@@ -9,7 +9,6 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,6 @@ from podium.recordings import (
     RecordedWorker,
     RecordingHeader,
     RecordingWriter,
-    unfinished_path,
 )
 from podium.rollout import Rollout
 from podium.rollout.data_fingerprint import DataFingerprint, value_digest
@@ -36,7 +34,6 @@ from podium.rollout.run_folder import CONFIG, RunFolder
 from podium.tasks import open_tasks, warnings_of
 from podium.tasks.open import open_splits, splits_of
 from podium.tasks.task import Task
-from podium.team.settings import TeamSettings
 from podium.types import MAX_USD
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
@@ -156,30 +153,9 @@ class RecordingRun:
     """Records the workers of a pool. A folder beside the recording keeps the answers until it has all of them."""
 
     out: Path
-    team: TeamSettings
-    pool: Pool
     questions: QuestionsToRecord
-    repeats: int = 1
-    """Answers of each worker to each question."""
-    concurrency: int = 16
-    seed: int = 0
-    """Seeds what workers draw."""
-
-    @property
-    def folder(self) -> Path:
-        return unfinished_path(self.out)
-
-    @cached_property
-    def _table(self) -> QuestionTable:
-        return QuestionTable(
-            self.folder,
-            self.team,
-            self.pool,
-            self.questions.tasks,
-            repeats=self.repeats,
-            concurrency=self.concurrency,
-            seed=self.seed,
-        )
+    table: QuestionTable
+    """The same questions, in the folder of the answers, with the workers."""
 
     def open_folder(self, made_of: Mapping[str, Any]) -> None:
         """Make the folder, or continue the recording in it.
@@ -191,25 +167,25 @@ class RecordingRun:
             RunMismatchError: the folder has a recording of other questions or workers, or of more answers, which are
                 paid for.
         """
+        folder, pool = self.table.folder, self.table.pool
         configuration: dict[str, Any] = {
             # The identity includes the server's address, since another server may have another model of this name.
             "workers": {
-                name: about | {"identity": value_digest(self.pool.named(name).identity)}
-                for name, about in DataFingerprint.of((), self.pool).workers.items()
+                name: about | {"identity": value_digest(pool.named(name).identity)}
+                for name, about in DataFingerprint.of((), pool).workers.items()
             },
             **made_of,
-            "seed": self.seed,
-            "repeats": self.repeats,
+            "seed": self.table.seed,
+            "repeats": self.table.repeats,
         }
-        begun = (self.folder / CONFIG).is_file()
-        before = RunFolder(self.folder).configuration if begun else {}
+        before = RunFolder(folder).configuration if (folder / CONFIG).is_file() else {}
         for name in _GROWING:
             if configuration[name] < before.get(name, 0):
                 raise RunMismatchError(
                     f"the recording was begun with {before[name]} {name}, and this run has {configuration[name]}; give "
                     "at least as many, or give another name for the recording."
                 )
-        RunFolder.open(self.folder, configuration, changeable=_GROWING)
+        RunFolder.open(folder, configuration, changeable=_GROWING)
 
     async def ask(self, calls: int | None, show: ShowProgress) -> tuple[AskingProgress, float]:
         """Ask the workers, and close them at the end. Also returns the dollars of all starts.
@@ -217,15 +193,15 @@ class RecordingRun:
         Args:
             calls: the most calls of this start. None sets no limit.
         """
-        with open_run_dispatcher(self.team, self.pool, self.folder) as dispatcher:
-            limits = () if calls is None else (CallLimit(calls),)
+        table = self.table
+        limits = () if calls is None else (CallLimit(calls),)
+        with open_run_dispatcher(table.team, table.pool, table.folder) as dispatcher:
             try:
-                limited = dispatcher.with_spend_limits(*limits)
-                progress = await ask_each_alone([self._table], limited, show)
+                progress = await ask_each_alone([table], dispatcher.with_spend_limits(*limits), show)
                 run_limit = dispatcher.run_limit
                 return progress, 0.0 if run_limit is None else run_limit.spent_usd
             finally:
-                await self.pool.close()
+                await table.pool.close()
 
     def write(self, name: str, missing: int) -> RecordingHeader:
         """Write the recording, and remove the folder if no answer is missing.
@@ -234,14 +210,14 @@ class RecordingRun:
             UsageError: there is no answer.
             StoreError: the disk is full or not writable. A recording that was there stays.
         """
-        table, split_of = self._table, self.questions.split_of
+        table, split_of = self.table, self.questions.split_of
         recorded = {task.id: _question(task, split_of[task.id]) for task in table.questions}
         lacking = [f"responses that are still missing ({missing})"] if missing else []
         with RecordingWriter() as writer:
-            for worker in self.pool.answering:
+            for worker in table.pool.answering:
                 for (task_id, sample), answer in table.alone(worker).kept().items():
                     response = _response(worker, answer)
-                    if response is not None and sample < self.repeats:
+                    if response is not None and sample < table.repeats:
                         writer.add_question(recorded[task_id])
                         writer.add(task_id, response)
             header = writer.write(
@@ -253,11 +229,11 @@ class RecordingRun:
                     profile.name: RecordedWorker(
                         name=profile.name, description=profile.description, price=profile.price
                     )
-                    for profile in self.pool.profiles
+                    for profile in table.pool.profiles
                 },
             )
         if not missing:
-            shutil.rmtree(self.folder)
+            shutil.rmtree(table.folder)
         return header
 
 
