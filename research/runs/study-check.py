@@ -30,9 +30,12 @@ from simulated_answers import nothing_helps  # noqa: E402
 from podium.evals.comparison_table import format_interval, percent, points  # noqa: E402
 from podium.evals.stats import Interval, accuracy_interval, paired_difference  # noqa: E402
 from podium.evals.study.answers import StudyAnswers  # noqa: E402
-from podium.evals.study.crossfit import crossfit  # noqa: E402
 from podium.evals.study.decision import StudyRow, decide  # noqa: E402
-from podium.evals.study.methods import FittedMethod, methods_for  # noqa: E402
+from podium.evals.study.methods import (  # noqa: E402
+    FittedMethod,
+    crossfit,
+    methods_for,
+)
 from podium.evals.study.questions import load_study_questions  # noqa: E402
 from podium.evals.study.result import RESULT, Study  # noqa: E402
 from podium.evals.study.serving_files import RATINGS  # noqa: E402

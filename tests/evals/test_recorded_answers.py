@@ -13,7 +13,7 @@ import pytest
 from recorded_world import TOKENS, pool_of, random_rows, replayed, tasks_of, world, write_recording
 
 from podium.evals.plan_selection import best_cascade, best_fixed_plan, best_vote
-from podium.evals.recorded_answers import measurable_workers, read_answers
+from podium.evals.rating import measurable_workers, read_answers
 from podium.executor import ExecutionSettings
 from podium.planner import Planner
 from podium.planners import Cascade, Committee

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from recorded_world import random_rows, replayed, tasks_of, write_recording
 
-from podium.evals.recorded_answers import read_answers
+from podium.evals.rating import read_answers
 from podium.planners.answers import AnswerMatrix, committee_accuracy, committee_cost
 from podium.recordings import RecordedQuestion, RecordedResponse
 

@@ -9,7 +9,7 @@ import pytest
 from recorded_world import TOKENS, replayed, tasks_of, write_recording
 
 from podium.evals.plan_selection import voter_prices
-from podium.evals.recorded_answers import read_answers
+from podium.evals.rating import read_answers
 from podium.executor import ExecutionSettings
 from podium.planners import Committee
 from podium.planners.answers import committee_cost

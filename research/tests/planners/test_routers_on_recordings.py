@@ -7,7 +7,7 @@ import pytest
 
 from evals.recorded_world import SAMPLES, pool_of, tasks_of, world, write_recording
 from podium.evals import evaluate
-from podium.evals.recorded_answers import measurable_workers, read_answers
+from podium.evals.rating import measurable_workers, read_answers
 from podium.planners import open_baseline
 from podium.planners.answers import committee_accuracy, committee_cost
 from podium.team import Runner

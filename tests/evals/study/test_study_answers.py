@@ -17,7 +17,7 @@ from podium.errors import UsageError
 from podium.evals.answer_files import AnswerFiles
 from podium.evals.evaluation import evaluate
 from podium.evals.question_table import AskingProgress, QuestionTable, answer_table
-from podium.evals.recorded_answers import read_answers
+from podium.evals.rating import read_answers
 from podium.evals.study.answers import StudyAnswers, ask_workers
 from podium.evals.study.judging import NoVerdictGrader, OutcomeGrader, PoolJudge, near_misses
 from podium.evals.study.questions import StudyQuestions, load_study_questions

@@ -11,9 +11,15 @@ import pytest
 from scipy.stats import multinomial
 from simulated_answers import cheap_is_as_good, nothing_helps, votes_help
 
-from podium.evals.study.crossfit import MethodResult, crossfit, folds_of
 from podium.evals.study.decision import StudyDecision, decide, simultaneous_intervals
-from podium.evals.study.methods import FittedMethod, StudyMethod, methods_for
+from podium.evals.study.methods import (
+    FittedMethod,
+    MethodResult,
+    StudyMethod,
+    crossfit,
+    folds_of,
+    methods_for,
+)
 from podium.evals.study.result import Bounds
 from podium.planners import Single
 from podium.planners.answers import AnswerMatrix, Floats, select_questions

@@ -12,9 +12,8 @@ import pytest
 
 from podium.cli import run
 from podium.evals.evaluation import evaluate
-from podium.evals.recorded_answers import read_answers
-from podium.evals.study.crossfit import MethodResult
-from podium.evals.study.methods import clustered_ratings, methods_for
+from podium.evals.rating import read_answers
+from podium.evals.study.methods import MethodResult, clustered_ratings, methods_for
 from podium.evals.study.result import Study
 from podium.evals.study.serving_files import write_team_file
 from podium.executor import ExecutionSettings

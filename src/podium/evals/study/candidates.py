@@ -243,11 +243,11 @@ class CandidateChoice(FrozenModel):
         tested = choose(
             [candidate for candidate in asked if candidate.complete], kinds.weights, budget_usd, most
         )
-        outcomes = {candidate.worker: candidate for candidate in tested}
+        outcomes = {candidate.worker: candidate for candidate in (*asked, *tested)}
         covered = {kind for candidate in tested if candidate.chosen for kind in candidate.passed}
         return cls(
             kinds={kind: len(tests) for kind, tests in kinds.tests.items()},
-            candidates=tuple(outcomes.get(candidate.worker, candidate) for candidate in asked),
+            candidates=tuple(outcomes.values()),
             chosen=tuple(candidate.worker for candidate in tested if candidate.chosen),
             uncovered=tuple(kind for kind in kinds.tests if kind not in covered),
             spent_usd=spent_usd,

@@ -24,9 +24,8 @@ from podium.evals.evaluation import Evaluation
 from podium.evals.fingerprints import fingerprint
 from podium.evals.question_table import QuestionTable, TablePlanner, answer_table
 from podium.evals.study.answers import StudyAnswers
-from podium.evals.study.crossfit import MethodResult, folds_of, questions_outside_fold
 from podium.evals.study.decision import FEWEST
-from podium.evals.study.methods import clustered_ratings
+from podium.evals.study.methods import MethodResult, clustered_ratings, folds_of, questions_outside_fold
 from podium.planners.answers import select_questions
 from podium.rollout import Rollout
 from podium.team.opened_planner import checkpoint_of, open_planner

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from podium.evals.comparison import PlannerKind
 from podium.evals.stats import Interval, accuracy_interval
-from podium.evals.study.crossfit import MethodResult
+from podium.evals.study.methods import MethodResult
 from podium.planners.answers import Floats
 from podium.types import FrozenModel
 

@@ -1,17 +1,22 @@
-"""The methods that a study tries: single workers, votes, cascades, and a router by ratings.
+"""The methods that a study tries: single workers, votes, cascades, and a router by ratings, and their cross-fitting.
 
 A method makes its choices (which workers, which pair, which price of accuracy) on some answers. The result is a
 `FittedMethod`, which can be scored on other answers and whose planner can be served. Everything is computed from known
 answers, and no worker is called.
+
+The questions are divided into folds. Each fold is scored by methods that made their choices on the other folds. So each
+question counts once, and no choice is scored on a question that it was made on. The choice that is served is made in
+the same way on all questions.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from random import Random
 
 import numpy as np
 
@@ -19,12 +24,20 @@ from podium.evals.plan_selection import best_cascade, best_fixed_plan, cascade_f
 from podium.evals.rating import find_clusters, fit_words, rate
 from podium.planner import Planner
 from podium.planners import Cascade, Committee
-from podium.planners.answers import AnswerMatrix, Floats, committee_accuracy, committee_cost
+from podium.planners.answers import (
+    AnswerMatrix,
+    Floats,
+    Ints,
+    committee_accuracy,
+    committee_cost,
+    select_questions,
+)
 from podium.planners.rating_router import RatingRouter
 from podium.planners.voting import Single
 from podium.types import Profile
 from podium.workers.ratings import Ratings
 
+FOLDS = 5
 _COST_CAP = 0.5
 """The share of the best worker's price that methods with a capped cost may cost."""
 _QUESTIONS_PER_CLUSTER = 25
@@ -165,3 +178,61 @@ def _predictions(ratings: Ratings, answers: AnswerMatrix) -> tuple[Floats, Float
     accuracy = [[rating.accuracy if rating else 0.0 for rating in row] for row in rated]
     usd = [[rating.cost_usd if rating else 0.0 for rating in row] for row in rated]
     return np.array(accuracy), np.array(usd)
+
+
+@dataclass(frozen=True)
+class MethodResult:
+    name: str
+    score_Q: Floats
+    """The method's score on each question. NaN if it was not measured on the question."""
+    cost_Q: Floats
+    chosen: FittedMethod | None
+    """The method's choice on all questions, which can be served. None for a Conductor, which makes no choice."""
+    is_team: bool = True
+    is_cost_capped: bool = False
+    """Whether the method is limited to a low price, as `StudyMethod` says."""
+    note: str = ""
+    """What a reader of the method's figures has to know."""
+
+    @property
+    def choice(self) -> str:
+        return f"the {self.name}" if self.chosen is None else self.chosen.label
+
+
+def folds_of(questions: int, seed: str) -> list[Ints]:
+    """The numbers of the questions in each fold. The sizes of folds differ by at most one question."""
+    order = list(range(questions))
+    Random(f"study/folds/{seed}").shuffle(order)
+    count = min(FOLDS, questions)
+    return [np.array(sorted(order[fold::count])) for fold in range(count)]
+
+
+def crossfit(answers: AnswerMatrix, methods: Iterable[StudyMethod], *, seed: str = "0") -> list[MethodResult]:
+    """Measure methods on all questions. A method that has nothing to choose from, in any fold, is left out.
+
+    Args:
+        answers: the answers to at least two questions.
+    """
+    folds = folds_of(len(answers.texts), seed)
+    trainings = [
+        (select_questions(answers, questions_outside_fold(folds, fold)), select_questions(answers, fold))
+        for fold in folds
+    ]
+    measured = []
+    for method in methods:
+        chosen = method.choose(answers)
+        parts = [(method.choose(training), held_out) for training, held_out in trainings]
+        if chosen is None or any(part is None for part, _ in parts):
+            continue
+        score_Q, cost_Q = np.empty(len(answers.texts)), np.empty(len(answers.texts))
+        for (part, held_out), fold in zip(parts, folds, strict=True):
+            assert part is not None
+            score_Q[fold], cost_Q[fold] = part.figures(held_out)
+        measured.append(
+            MethodResult(method.name, score_Q, cost_Q, chosen, method.is_team, method.is_cost_capped)
+        )
+    return measured
+
+
+def questions_outside_fold(folds: list[Ints], fold: Ints) -> Ints:
+    return np.sort(np.concatenate([other for other in folds if other is not fold]))

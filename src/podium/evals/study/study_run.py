@@ -15,11 +15,10 @@ from podium.evals.answer_files import ShowProgress
 from podium.evals.question_table import AskingProgress, open_run_dispatcher
 from podium.evals.study.answers import StudyAnswers, ask_workers
 from podium.evals.study.conducting import measure_conductors
-from podium.evals.study.crossfit import crossfit
 from podium.evals.study.decision import decide
 from podium.evals.study.estimate import StudyEstimate, estimate_study, most_samples
 from podium.evals.study.judging import PoolJudge
-from podium.evals.study.methods import clustered_ratings, methods_for
+from podium.evals.study.methods import clustered_ratings, crossfit, methods_for
 from podium.evals.study.questions import StudyQuestions
 from podium.evals.study.report import write_report
 from podium.evals.study.result import RESULT, Bounds, Study

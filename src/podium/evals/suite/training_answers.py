@@ -8,7 +8,7 @@ from podium.calls import Dispatcher
 from podium.errors import UsageError
 from podium.evals.answer_files import AnswerFiles, answer_matrix
 from podium.evals.plan_selection import COST_TOLERANCE, PLANNER_SELECTIONS, best_fixed_plan, voter_prices
-from podium.evals.recorded_answers import measurable_workers, read_answers
+from podium.evals.rating import measurable_workers, read_answers
 from podium.evals.suite.comparison_inputs import ComparisonInputs, OpenTasks
 from podium.evals.suite.manifest import SuiteJob, TableSettings
 from podium.evals.suite.plan_controls import MAX_SAMPLES
