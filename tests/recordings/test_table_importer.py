@@ -15,7 +15,8 @@ from importer_sources import imported, refused
 
 from podium.errors import ConfigError
 from podium.recordings import RecordedResponse, RecordingWriter
-from podium.recordings.importers import ImportReport, import_table, read_mapping
+from podium.recordings.importers import ImportReport
+from podium.recordings.table_import import import_table, read_mapping
 
 QUESTIONS = [
     {"qid": 1, "body": "Which?", "options": ["no", "yes"], "gold": "B", "level": "hard", "fold": "dev"},

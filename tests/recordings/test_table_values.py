@@ -14,7 +14,8 @@ from importer_sources import imported, refused
 
 from podium.errors import UsageError
 from podium.recordings import Recording, RecordingWriter
-from podium.recordings.importers import ImportReport, import_table, read_mapping
+from podium.recordings.importers import ImportReport
+from podium.recordings.table_import import import_table, read_mapping
 
 MAPPING = """
 name = "sums"

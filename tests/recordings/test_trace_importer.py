@@ -16,7 +16,8 @@ from podium.executor import ExecutionSettings
 from podium.planner import Planner, PlanRequest
 from podium.planners import SelfConsistency, Single
 from podium.recordings import RecordedResponse, Recording, RecordingWriter
-from podium.recordings.importers import ImportReport, import_from_traces
+from podium.recordings.importers import ImportReport
+from podium.recordings.trace_import import import_from_traces
 from podium.store import TraceStore, read_traces
 from podium.tasks.graders.text_graders import Exact
 from podium.team import Runner

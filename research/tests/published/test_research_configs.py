@@ -10,7 +10,7 @@ from podium.config import load
 from podium.evals.suite.manifest import tables_of
 from podium.evals.suite.suite_settings import SuiteSettings
 from podium.planners import find_baseline
-from podium.recordings.importers import TableMapping
+from podium.recordings.table_import import TableMapping
 from podium.team.settings import TeamSettings
 from podium.workers.pool import pool_file
 from podium.workers.ratings import Ratings

@@ -12,8 +12,9 @@ from podium.cli.printable import counted, dollars, print_columns, say
 from podium.cli.terminal import print_json
 from podium.errors import UsageError
 from podium.recordings import Recording, RecordingHeader, RecordingWriter, header_path, unfinished_path
-from podium.recordings.importers import find_importer, import_from_traces, import_table, read_mapping
-from podium.recordings.importers.table import rows
+from podium.recordings.importers import find_importer
+from podium.recordings.table_import import import_table, read_mapping, rows
+from podium.recordings.trace_import import import_from_traces
 from podium.rows import cell_text, is_empty
 from podium.store import read_traces
 from podium.tasks.graders.text_graders import Exact

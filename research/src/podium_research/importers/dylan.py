@@ -18,7 +18,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from podium.recordings.importers.import_report import ImportReport
+from podium.recordings.importers import ImportReport
 from podium.recordings.recording_model import (
     RecordedQuestion,
     RecordedResponse,

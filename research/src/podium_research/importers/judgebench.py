@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from podium.recordings.importers.import_report import ImportReport
+from podium.recordings.importers import ImportReport
 from podium.recordings.recording_model import (
     RecordedQuestion,
     RecordedResponse,

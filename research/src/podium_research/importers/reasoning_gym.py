@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import Field, TypeAdapter
 
-from podium.recordings.importers.import_report import ImportReport
+from podium.recordings.importers import ImportReport
 from podium.recordings.recording_model import RecordedQuestion, RecordedResponse, hashed_id, split_by_hash
 from podium.recordings.writer import RecordingWriter
 from podium_research.importers.documents import SourceDocument, list_folders, read_json

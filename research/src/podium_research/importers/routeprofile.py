@@ -17,7 +17,7 @@ from statistics import fmean
 from pydantic import Field, TypeAdapter
 
 from podium.errors import UsageError
-from podium.recordings.importers.import_report import ImportReport
+from podium.recordings.importers import ImportReport
 from podium.recordings.recording_model import RecordedQuestion, RecordedResponse, RecordedWorker, hashed_id
 from podium.recordings.writer import RecordingWriter
 from podium.types import Price

@@ -17,7 +17,7 @@ from typing import Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from podium.recordings.importers.import_report import ImportReport
+from podium.recordings.importers import ImportReport
 from podium.recordings.recording_model import RecordedQuestion, RecordedResponse, split_by_hash
 from podium.recordings.writer import RecordingWriter
 from podium_research.importers.documents import SourceDocument, list_files, read_json

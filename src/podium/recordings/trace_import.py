@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from podium.recordings.importers.import_report import ImportReport
+from podium.recordings.importers import ImportReport
 from podium.recordings.recording_model import RecordedQuestion, RecordedResponse, hashed_id, split_by_hash
 from podium.recordings.writer import RecordingWriter
 from podium.trace import Reply, Span, Trace

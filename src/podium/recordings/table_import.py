@@ -31,7 +31,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from podium.config import Settings, load
 from podium.errors import UsageError
-from podium.recordings.importers.import_report import ImportReport
+from podium.recordings.importers import ImportReport
 from podium.recordings.recording_model import (
     SPLIT_NAMES,
     RecordedQuestion,

@@ -1,11 +1,22 @@
-"""An importer's report: what it left out, and how its accuracies compare with those that the source publishes."""
+"""Importers: each streams one kind of source into a `RecordingWriter`, and reports what it left out.
+
+Installed packages add importers that need only the path of the source, through entry points of the group
+"podium.importers". `import_table` and `import_from_traces` need more arguments, so they are called directly.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
 
+from podium.config import suggestion
+from podium.errors import UsageError
+from podium.plugins import PluginGroup
 from podium.recordings.recording_model import RecordedWorker
+from podium.recordings.writer import RecordingWriter
 
 TOLERANCE = 0.002
 """How far a published accuracy may be from ours, since sources round to tenths of a percent."""
@@ -43,3 +54,26 @@ class ImportReport:
             )
             for worker in sorted({*self.published, *self.measured, *self.known})
         }
+
+
+Importer: TypeAlias = Callable[[Path, RecordingWriter, Callable[[str], None]], ImportReport]
+"""(file or folder, writer of the recording, function that is called with the name of each part) -> the report."""
+
+_INSTALLED = PluginGroup[Importer]("podium.importers", "importer")
+
+
+def find_importer(name: str, others: tuple[str, ...] = ()) -> Importer:
+    """The importer that an installed package adds under this name.
+
+    Args:
+        others: further names that the caller accepts, for the message.
+
+    Raises:
+        UsageError: there is no such importer.
+        ConfigError: it cannot be loaded.
+    """
+    importer = _INSTALLED.find(name)
+    if importer is None:
+        known = suggestion(name, (*others, *_INSTALLED.names))
+        raise UsageError(f"There is no importer named {name!r}; {known}")
+    return importer
