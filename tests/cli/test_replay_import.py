@@ -43,8 +43,6 @@ ROWS = [
     for who, right in (("ada", 1.0), ("bob", float(number == 0)))
 ]
 IMPORT = ("replay", "import", "table", "columns.toml")
-TRACES = ("replay", "import", "traces")
-NO_ANSWER = '{"question": "What is 2 + 3?", "gold": NOTHING}\n{"question": "What is 2 + 4?", "gold": "6"}\n'
 
 
 @pytest.fixture(autouse=True)
@@ -55,8 +53,6 @@ def _sources() -> None:
         "rows.jsonl": "\n".join(map(json.dumps, ROWS)),
         "misspelt.toml": TABLE.replace('score = "ok"', 'score = "okay"'),
         "nobody.toml": TABLE + 'where = { who = "eve" }\n',
-        "cat.toml": '[[worker]]\nname = "cat"\nkind = "scripted"\nreplies = { "" = "Answer: 5" }\n',
-        "empty.sqlite": "",
     }
     for name, text in files.items():
         Path(name).write_text(text)
@@ -109,10 +105,6 @@ def test_the_files_of_a_table_may_lie_in_another_folder(podium: Podium) -> None:
         ((*IMPORT, "out.json"), ".parquet"),
         (("replay", "import", "table", "none.toml", "o.parquet"), "none.toml"),
         (("replay", "import", "tables", "columns.toml", "o.parquet"), "tables"),
-        ((*IMPORT, "o.parquet", "--golds", "rows.jsonl"), "--golds"),
-        ((*TRACES, ".", "o.parquet", "--folder", "."), "--folder"),
-        ((*TRACES, "pool.toml", "o.parquet"), "pool.toml"),
-        ((*TRACES, "empty.sqlite", "o.parquet"), "empty.sqlite"),
         (("replay", "import", "table", "misspelt.toml", "new/o.parquet"), "'ok'"),
         (("replay", "import", "table", "nobody.toml", "new/o.parquet"), "`where`"),
         (("replay", "show", "."), "no such file"),
@@ -183,17 +175,6 @@ def test_a_file_that_is_read_is_never_written_over(
     assert files() == before
 
 
-def test_right_answers_and_stores_are_never_written_over(podium: Podium) -> None:
-    assert podium("ask", "What?", "--pool", "pool.toml", "--planner", "single:ada").status == 1
-    Path("golds.json").write_text('[{"question": "What?", "gold": "5"}]')
-    store = "kept/traces.parquet"
-    Path("kept/traces.sqlite").rename(store)
-    for tokens in ((store, "golds.parquet", "--golds", "golds.json"), (store, store)):
-        before = files()
-        assert "overwrite" in one_sentence(podium(*TRACES, *tokens))
-        assert files() == before
-
-
 @pytest.mark.parametrize(
     ("out", "named"),
     [
@@ -219,26 +200,3 @@ def test_folders_that_were_made_for_an_import_that_failed_are_gone(podium: Podiu
     Path("rows.jsonl").write_text("no JSON")
     refused = podium(*IMPORT, "one/two/tiny.parquet")
     assert (refused.status, Path("one").exists()) == (2, False)
-
-
-@pytest.mark.parametrize(
-    ("golds", "judged", "accuracy"),
-    [
-        (None, 0, None),
-        ("question,gold\nWhat is 2 + 3?,5\nWhat is 2 + 4?,6\n", 2, 0.5),
-        ('{"question": "What is 2 + 3?", "gold": 5.0}\n{"question": null, "gold": "7"}\n', 1, 1.0),
-        *((NO_ANSWER.replace("NOTHING", nothing), 1, 0.0) for nothing in ("null", '""', '" "')),
-    ],
-)
-def test_traces_are_judged_by_the_right_answers_given_besides(
-    podium: Podium, golds: str | None, judged: int, accuracy: float | None
-) -> None:
-    for question in ("What is 2 + 3?", "What is 2 + 4?", "What is 9?"):
-        assert podium("ask", question, "--pool", "cat.toml", "--planner", "single:cat").status == 0
-    more: tuple[str, ...] = ()
-    if golds is not None:
-        file = "golds.jsonl" if golds.startswith("{") else "golds.csv"
-        Path(file).write_text(golds)
-        more = ("--golds", file)
-    (worker,) = header_of(podium, *TRACES, "kept/traces.sqlite", "t.parquet", *more).workers
-    assert (worker.name, worker.responses, worker.judged, worker.accuracy) == ("cat", 3, judged, accuracy)

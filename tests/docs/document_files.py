@@ -166,7 +166,6 @@ def _published(ground: Ground) -> None:
     )
     ground.write("columns.toml", table)
     ground.write_rows("rows.jsonl", [{"id": 1, "text": "2 + 2?", "who": "wise", "said": "4", "ok": 1}])
-    ground.write_rows("golds.jsonl", [{"question": QUESTION, "gold": "Thursday"}])
 
 
 # --- what earlier commands have left -----------------------------------------------------------------------

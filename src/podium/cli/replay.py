@@ -1,4 +1,4 @@
-"""`podium replay`: makes recordings from published answers or from traces, and shows what a recording has."""
+"""`podium replay`: makes recordings from published answers, and shows what a recording has."""
 
 from __future__ import annotations
 
@@ -13,15 +13,10 @@ from podium.cli.terminal import print_json
 from podium.errors import UsageError
 from podium.recordings import Recording, RecordingHeader, RecordingWriter, header_path, unfinished_path
 from podium.recordings.importers import find_importer
-from podium.recordings.table_import import import_table, read_mapping, rows
-from podium.recordings.trace_import import import_from_traces
-from podium.rows import cell_text, is_empty
-from podium.store import read_traces
-from podium.tasks.graders.text_graders import Exact
-from podium.workers.view import requests_whole_question
+from podium.recordings.table_import import import_table, read_mapping
 
-_WITH_OPTIONS = ("table", "traces")
-"""Kinds of sources that have options of their own; `find_importer` finds the others."""
+_TABLE = "table"
+"""The kind of source that has options of its own; `find_importer` finds the others."""
 
 
 def import_recording(
@@ -32,38 +27,34 @@ def import_recording(
     *,
     name: str | None = None,
     folder: Path | None = None,
-    golds: Path | None = None,
     replace: Flag = False,
     json: Flag = False,
 ) -> int:
     """Make a recording from published answers.
 
     Args:
-        kind: What the source is: table (a TOML file that names a table's columns), traces (a Podium store of traces),
-            or the name of an importer of an installed package.
+        kind: What the source is: table (a TOML file that names a table's columns), or the name of an importer of an
+            installed package.
         source: The folder or file.
         out: The recording, NAME.parquet; its header NAME.json is written into the same folder.
         name: The recording's name. Default: the name in the table's TOML file, or that of the recording's file.
         folder: For a table: the folder of the files that the TOML file names. Default: the TOML file's folder.
-        golds: For traces: a .jsonl, .csv or .parquet file of right answers, with the columns question and gold.
         replace: Replace an existing recording.
         json: Print the header as one line of JSON.
     """
     check_recording_path(out)
-    if kind not in _WITH_OPTIONS:
-        find_importer(kind, _WITH_OPTIONS)
+    if kind != _TABLE:
+        find_importer(kind, (_TABLE,))
     if not source.exists():
         raise UsageError(f"{source}: there is no such file or folder; check the path.")
-    if golds is not None and kind != "traces":
-        raise UsageError("--golds is only for traces; the other sources have verdicts. Leave it out.")
-    if folder is not None and kind != "table":
+    if folder is not None and kind != _TABLE:
         raise UsageError(
             "--folder is only for a table; the other sources are one folder or file. Leave it out."
         )
-    mapping = read_mapping(source, folder) if kind == "table" else None
+    mapping = read_mapping(source, folder) if kind == _TABLE else None
     header_file = header_path(out)
     tables = () if mapping is None else (mapping.questions.file, mapping.responses.file)
-    read = {file.resolve() for file in (source, golds, *tables) if file is not None}
+    read = {file.resolve() for file in (source, *tables)}
     if overwritten := [file for file in (out, header_file) if file.resolve() in read]:
         raise UsageError(
             f"The import reads {overwritten[0]} and would overwrite it; give the recording another name."
@@ -76,14 +67,6 @@ def import_recording(
     with parent_folder(out), RecordingWriter() as writer:
         if mapping is not None:
             import_report = import_table(mapping, writer, report)
-        elif kind == "traces":
-            import_report = import_from_traces(
-                read_traces(source),
-                writer,
-                is_whole_question=lambda span, text: requests_whole_question(span.subtask, text),
-                golds={} if golds is None else _golds(golds),
-                judge=lambda response, gold: Exact().judge(response, gold).score,
-            )
         else:
             import_report = find_importer(kind)(source, writer, report)
         header = writer.write(
@@ -136,15 +119,6 @@ def _is_header(file: Path) -> bool:
     except (OSError, ValidationError):
         return False
     return True
-
-
-def _golds(file: Path) -> dict[str, str]:
-    """The right answers by question. Rows without a question or without an answer are left out."""
-    return {
-        cell_text(row, "question"): cell_text(row, "gold")
-        for row in rows(file, {"question", "gold"})
-        if not (is_empty(row["question"]) or is_empty(row["gold"]))
-    }
 
 
 def _print(header: RecordingHeader, file: Path) -> None:

@@ -1,7 +1,7 @@
 """Importers: each streams one kind of source into a `RecordingWriter`, and reports what it left out.
 
 Installed packages add importers that need only the path of the source, through entry points of the group
-"podium.importers". `import_table` and `import_from_traces` need more arguments, so they are called directly.
+"podium.importers". `import_table` needs more arguments, so it is called directly.
 """
 
 from __future__ import annotations

@@ -192,16 +192,6 @@ def _add_responses(
         import_report.left_out[reason] = import_report.left_out.pop(_STRAYS)
 
 
-def rows(file: Path, columns: set[str]) -> Iterator[dict[str, Any]]:
-    """The rows of a table with these columns; None where a row lacks a column that another has.
-
-    Raises:
-        UsageError: the file is missing, is not what its name says, has no rows, lacks a column, or has a line that
-            cannot be read.
-    """
-    return (row.values for row in _rows(file, columns))
-
-
 def _rows(file: Path, columns: set[str]) -> Iterator[Row]:
     if not file.is_file():
         raise UsageError(
