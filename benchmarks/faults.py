@@ -32,10 +32,11 @@ from podium.rollout import Rollout, run_rollout
 from podium.store import TraceStore
 from podium.tasks.task import Task
 from podium.team import Runner
+from podium.team.team_file import open_pool
 from podium.trace import Reply, Trace
 from podium.types import Limits, Profile, Usage
 from podium.workers.base import Request, Worker
-from podium.workers.pool import Pool, load_pool
+from podium.workers.pool import Pool
 from podium_testing import (
     Answer,
     BadCompression,
@@ -157,7 +158,7 @@ limits = {{ {LIMITS} }}
     with TemporaryDirectory() as folder:
         path = Path(folder) / "pool.toml"
         path.write_text("\n".join(tables))
-        return load_pool(path)
+        return open_pool(path)
 
 
 class ClientWorker(Worker):

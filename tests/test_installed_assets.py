@@ -12,7 +12,8 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.loaded_model import INSTALLED_LOADERS
 from podium.errors import ConfigError
 from podium.shipped import shipped_checkpoint, shipped_checkpoints, shipped_pool
-from podium.workers.pool import load_pool, pool_file
+from podium.team.team_file import open_pool
+from podium.workers.pool import pool_file
 
 ENTRIES = """
 [podium.assets]
@@ -50,7 +51,7 @@ def install(monkeypatch: pytest.MonkeyPatch, site: Path, folder: str = "assets")
 
 def test_a_pool_and_a_policy_of_a_package_have_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assets = install(monkeypatch, tmp_path)
-    assert load_pool(pool_file("toys")).names == ("ball",)
+    assert open_pool(pool_file("toys")).names == ("ball",)
     assert shipped_pool("no-toys") is None
     assert shipped_checkpoint("toy-policy") == assets / "toy-policy"
     assert "toy-policy" in shipped_checkpoints()

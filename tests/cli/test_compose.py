@@ -14,7 +14,6 @@ import pytest
 from refused_commands import one_sentence
 
 from podium.team.team_file import open_pool
-from podium.workers.pool import load_pool
 from podium_testing import FaultServer, Rule, Status
 from scripted_team import write_team
 
@@ -108,7 +107,7 @@ def test_the_cheapest_cover_is_chosen_and_paid_once(podium: Podium, endpoint: Fa
     assert "Left out: 2 models" in done.err
     assert asked(endpoint) == {name: 1 if name in BROKEN else TESTS for name in NAMES}
     assert result["spent_usd"] == pytest.approx(paid(endpoint))
-    pool = load_pool(Path("chosen/team.toml"))
+    pool = open_pool(Path("chosen/team.toml"))
     assert list(pool.names) == cover
     ratings = [profile.rating for profile in pool.profiles_for(KINDS["days"][0].format(99))]
     best = max(ratings, key=lambda rating: rating.accuracy if rating else 0.0)
@@ -130,10 +129,10 @@ def test_compose_stops_at_its_budget_and_resumes_with_a_larger_budget(
     assert small.status == 0, small.err
     assert 0 < paid(endpoint) <= 0.01
     assert "The budget ended before all candidates were tested" in small.out
-    assert set(load_pool(Path("chosen/team.toml")).names) <= set(NAMES[:10])
+    assert set(open_pool(Path("chosen/team.toml")).names) <= set(NAMES[:10])
     assert podium(*compose, "2", "--workers", "1").status == 0
     assert asked(endpoint).most_common(1)[0][1] == TESTS
-    assert load_pool(Path("chosen/team.toml")).names == ("maker/m02",)
+    assert open_pool(Path("chosen/team.toml")).names == ("maker/m02",)
 
 
 def test_a_pool_file_keeps_its_settings_and_its_tools(podium: Podium, endpoint: FaultServer) -> None:

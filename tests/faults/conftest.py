@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from podium.workers.pool import Pool, load_pool
+from podium.team.team_file import open_pool
+from podium.workers.pool import Pool
 from podium_testing import FaultServer
 
 PoolAt = Callable[..., Pool]
@@ -56,6 +57,6 @@ limits = {{ {limits} }}
             )
             + '\n[[worker]]\nname = "vote"\nkind = "vote"\n'
         )
-        return load_pool(path)
+        return open_pool(path)
 
     return make

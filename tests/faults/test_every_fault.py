@@ -10,9 +10,9 @@ import pytest
 from podium.executor import ExecutionSettings
 from podium.planners import Single
 from podium.team import Runner
+from podium.team.team_file import open_pool
 from podium.trace import Span
 from podium.types import Question
-from podium.workers.pool import load_pool
 from podium_testing import (
     BadCompression,
     ContentFilter,
@@ -185,7 +185,7 @@ async def test_fallback_answers_when_its_worker_fails(pool_at, alone, case, tmp_
         pool_at(server, "a", "b", limits=limits)
         path = tmp_path / "pool.toml"
         path.write_text(path.read_text().replace('model = "a"\n', 'model = "a"\nfallback = "b"\n'))
-        span = await ask(load_pool(path), server, alone)
+        span = await ask(open_pool(path), server, alone)
         assert (span.status, span.response, span.worker, span.answered_by) == ("done", ANSWER, "a", "b")
         assert [attempt.worker for attempt in span.attempts][-1] == "b"
         assert {attempt.worker for attempt in span.attempts[:-1]} == {"a"}

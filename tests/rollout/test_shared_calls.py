@@ -8,8 +8,8 @@ from pathlib import Path
 from podium.calls import Dispatcher
 from podium.planner import PrewrittenPlans
 from podium.team import Runner
+from podium.team.team_file import open_pool
 from podium.types import Question
-from podium.workers.pool import load_pool
 from podium.workers.response_cache import ResponseCache
 from podium_testing import FaultServer
 
@@ -27,7 +27,7 @@ async def test_equal_calls_share_one_payment_except_steps_of_one_plan(
         async with FaultServer("Answer: 7") as server:
             path = tmp_path / "pool.toml"
             path.write_text("".join(WORKER.format(name=name, url=server.url) for name in ("ada", "bo")))
-            pool = load_pool(path)
+            pool = open_pool(path)
 
             async def paid(text: str, seed: str) -> int:
                 before = len(server.requests)

@@ -9,8 +9,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from podium.errors import WorkerError
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter
+from podium.team.team_file import open_pool
 from podium.types import Price, Profile, Spent, Usage
-from podium.workers.pool import Pool, load_pool
+from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
 from podium.workers.scripted import ScriptedWorker
 from podium_testing import FaultServer, Rule, SlowFirstByte, Status
@@ -43,7 +44,7 @@ def pool(tmp_path):
             f'[[worker]]\nname = "bob"\nkind = "openai"\nmodel = "m"\nbase_url = "{dead}"\n'
             "limits = { retries = 0, failures_to_open = 1 }\n"
         )
-        return load_pool(path)
+        return open_pool(path)
 
     return make
 
@@ -168,7 +169,7 @@ async def test_server_is_not_ready_while_all_models_are_in_cooldown(serve, tmp_p
         '[[worker]]\nname = "bob"\nkind = "openai"\nmodel = "m"\nbase_url = "http://127.0.0.1:1/v1"\n'
         "limits = { retries = 0, failures_to_open = 1 }\n" + tools
     )
-    url = serve(load_pool(path))
+    url = serve(open_pool(path))
     async with httpx.AsyncClient(base_url=url, timeout=30) as client:
         assert (await client.get("/readyz")).status_code == 200
         assert (await client.post(CHAT, json=asked("Hello?", "bob"))).status_code == 502

@@ -11,7 +11,7 @@ import pytest
 
 from podium.server.body_limits import JsonShape
 from podium.store.query import TraceFilters
-from podium.workers.pool import load_pool
+from podium.team.team_file import open_pool
 from podium_testing import FaultServer, Rule, SlowFirstByte
 
 CHAT = "/v1/chat/completions"
@@ -64,7 +64,7 @@ def ada(tmp_path):
     def make(url):
         path = tmp_path / "pool.toml"
         path.write_text(f'[[worker]]\nname = "ada"\nkind = "openai"\nmodel = "m"\nbase_url = "{url}"\n')
-        return load_pool(path)
+        return open_pool(path)
 
     return make
 

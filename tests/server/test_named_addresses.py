@@ -10,7 +10,7 @@ import httpx
 import pytest
 from running_server import Serve
 
-from podium.workers.pool import load_pool
+from podium.team.team_file import open_pool
 from podium_testing import FaultServer
 
 POOL = '[[worker]]\nname = "a"\nkind = "openai"\nmodel = "m"\nbase_url = "{url}"\nsees = true\n'
@@ -70,7 +70,7 @@ def test_no_address_that_a_request_names_is_connected_to(
 ) -> None:
     with FaultServer("Four.").in_thread() as provider, socket.create_server(("127.0.0.1", 0)) as listener:
         (tmp_path / "pool.toml").write_text(POOL.format(url=provider.url))
-        address = serve(load_pool(tmp_path / "pool.toml"))
+        address = serve(open_pool(tmp_path / "pool.toml"))
         named = f"http://127.0.0.1:{listener.getsockname()[1]}/x.png"
         reply = httpx.post(address + path, json={"model": "a"} | body(named), timeout=60)
         assert reply.status_code == status, reply.text

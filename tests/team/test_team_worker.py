@@ -17,7 +17,7 @@ from podium.team.team_file import open_pool
 from podium.team.team_worker import TeamWorker
 from podium.trace import Plan
 from podium.types import Budget, Limits, Message, Price, Profile, Question, Spent, ToolCall, Usage
-from podium.workers import Pool, Reply, Request, ScriptedWorker, Worker, load_pool
+from podium.workers import Pool, Reply, Request, ScriptedWorker, Worker
 from podium.workers.build import UnavailableWorker
 from podium.workflow import Access, Step, Workflow
 from podium_testing import FaultServer
@@ -445,11 +445,6 @@ def test_two_team_workers_may_share_a_pool_with_different_planners(place: Path) 
     both = team('plan.planner = "single:ada"', name="first") + team('plan.planner = "random"', name="second")
     (place / "outer.toml").write_text(both)
     assert open_pool(str(place / "outer.toml")).names == ("first", "second")
-
-
-def test_loading_a_pool_with_a_team_worker_without_a_team_is_refused(place: Path) -> None:
-    with pytest.raises(ConfigError, match=r'worker\.team\.kind is "podium"; known: openai,'):
-        load_pool(place / "outer.toml")
 
 
 def test_a_team_that_is_not_ready_lets_its_pool_be_looked_at(place: Path) -> None:

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from podium.errors import WorkerError
+from podium.team.team_file import open_pool
 from podium.types import AnswerOptions, Limits, Message, Usage
-from podium.workers import Request, load_pool
+from podium.workers import Request
 from podium.workers.litellm import LiteLLMWorker
 from podium.workers.redaction import Secrets
 from podium.workers.spec import LiteLLMSpec
@@ -327,7 +328,7 @@ def test_a_pool_lives_through_several_event_loops(tmp_path: Path, monkeypatch: p
         "[[worker]]\nname = 'm'\nkind = 'litellm'\nmodel = 'openai/m'\napi_key_env = 'MY_KEY'\n"
         f"base_url = 'http://127.0.0.1:{port}/v1'\n"
     )
-    pool = load_pool(path)
+    pool = open_pool(path)
 
     async def ask() -> str:
         async with FaultServer("It is 4.", keys=[SECRET], port=port):

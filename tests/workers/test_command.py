@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from podium.errors import ConfigError, WorkerError
+from podium.team.team_file import open_pool
 from podium.types import AnswerOptions, Message, Price, Usage
-from podium.workers import Reply, Request, Worker, load_pool
+from podium.workers import Reply, Request, Worker
 
 HELLO = Request(
     (Message(role="system", content="Be brief."), Message(role="user", content="2 + 2?")),
@@ -36,7 +37,7 @@ def pool_of(folder: Path, program: str, keys: str = "") -> Path:
 
 
 def worker_of(folder: Path, program: str, keys: str = "") -> Worker:
-    return load_pool(pool_of(folder, program, keys))[0]
+    return open_pool(pool_of(folder, program, keys))[0]
 
 
 async def answered(folder: Path, program: str, keys: str = "", request: Request = HELLO) -> Reply:
@@ -225,7 +226,7 @@ async def test_command_runs_in_its_configured_folder(tmp_path: Path) -> None:
     path = pool_of(tmp_path, "", keys)
     path.write_text(path.read_text().replace("'answer.py'", "'../answer.py'"))
     (tmp_path / "answer.py").write_text("print(open('word').read())")
-    assert (await load_pool(path)[0].answer(HELLO)).text == "from inside"
+    assert (await open_pool(path)[0].answer(HELLO)).text == "from inside"
 
 
 async def test_a_script_beside_the_pool_file_is_run_by_its_path(tmp_path: Path) -> None:
@@ -234,7 +235,7 @@ async def test_a_script_beside_the_pool_file_is_run_by_its_path(tmp_path: Path) 
     script.chmod(0o755)
     path = tmp_path / "pool.toml"
     path.write_text("[[worker]]\nname = 'prog'\nkind = 'command'\ncommand = ['./answer.sh']\n")
-    assert (await load_pool(path)[0].answer(HELLO)).text == "Four."
+    assert (await open_pool(path)[0].answer(HELLO)).text == "Four."
 
 
 @pytest.mark.parametrize(
@@ -280,7 +281,7 @@ def test_unrunnable_command_is_refused_when_the_pool_is_loaded(
     path = tmp_path / "pool.toml"
     path.write_text(f"[[worker]]\nname = 'prog'\nkind = 'command'\ncommand = {command}\n{keys}\n")
     with pytest.raises(ConfigError) as refused:
-        load_pool(path)
+        open_pool(path)
     assert sentence.format(folder=tmp_path) in str(refused.value)
     assert str(refused.value).startswith(f"{path}, line {line}: ")
     assert "sk-hush" not in str(refused.value)
@@ -292,7 +293,7 @@ async def test_a_program_that_is_gone_when_it_is_called_is_a_failed_call(tmp_pat
     script.chmod(0o755)
     path = tmp_path / "pool.toml"
     path.write_text("[[worker]]\nname = 'prog'\nkind = 'command'\ncommand = ['./answer.sh']\n")
-    worker = load_pool(path)[0]
+    worker = open_pool(path)[0]
     script.unlink()
     with pytest.raises(WorkerError, match="cannot be started") as caught:
         await worker.answer(HELLO)

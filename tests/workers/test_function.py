@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from podium.errors import ConfigError, WorkerError
+from podium.team.team_file import open_pool
 from podium.types import AnswerOptions, Message, Profile, Receipt, Spent, Usage
-from podium.workers import Reply, Request, Worker, load_pool
+from podium.workers import Reply, Request, Worker
 from podium.workers.function import FunctionWorker
 
 HELLO = Request((Message(role="user", content="2 + 2?"),), seed="s", earlier_calls=1, sample=2)
@@ -41,7 +42,7 @@ def loaded(place: Path, named: str, module: str = "", keys: str = "path = '.'") 
     (place / "my_answers.py").write_text(module)
     path = place / "pool.toml"
     path.write_text(f"[[worker]]\nname = 'func'\nkind = 'python'\ncallable = '{named}'\n{keys}\n")
-    return load_pool(path)[0]
+    return open_pool(path)[0]
 
 
 async def failed(function: Callable[..., Any], **settings: Any) -> WorkerError:

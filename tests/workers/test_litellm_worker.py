@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from podium.errors import ConfigError
+from podium.team.team_file import open_pool
 from podium.types import Limits
-from podium.workers import Worker, load_pool
+from podium.workers import Worker
 from podium.workers.litellm import LiteLLMWorker
 from podium.workers.redaction import Secrets
 from podium.workers.spec import LiteLLMSpec
@@ -46,7 +47,7 @@ def test_without_the_library_the_pool_is_refused_with_the_way_out(
     monkeypatch.setitem(sys.modules, "litellm", None)
     path = pool_file(tmp_path)
     with pytest.raises(ConfigError) as refused:
-        load_pool(path)
+        open_pool(path)
     assert str(refused.value) == (
         f"{path}, line 3: Worker 'haiku': the kind litellm needs the litellm library; "
         "pip install 'podium-conductor[litellm]'."
@@ -59,13 +60,13 @@ def test_a_release_that_steals_keys_is_refused_and_not_imported(
 ) -> None:
     install(release, version)
     with pytest.raises(ConfigError, match=f"litellm {version} is a release that steals credentials"):
-        load_pool(pool_file(tmp_path))
+        open_pool(pool_file(tmp_path))
     assert "litellm" not in sys.modules
 
 
 def test_unused_litellm_worker_does_not_import_litellm(tmp_path: Path, release: Path) -> None:
     install(release, "1.106.2")
-    pool = load_pool(pool_file(tmp_path))
+    pool = open_pool(pool_file(tmp_path))
     assert pool.names == ("haiku",)
     assert isinstance(pool[0], Worker)
     assert "litellm" not in sys.modules
@@ -73,7 +74,7 @@ def test_unused_litellm_worker_does_not_import_litellm(tmp_path: Path, release: 
 
 async def test_closing_a_worker_that_was_never_called_imports_nothing(tmp_path: Path, release: Path) -> None:
     install(release, "1.106.2")
-    pool = load_pool(pool_file(tmp_path))
+    pool = open_pool(pool_file(tmp_path))
     await pool.close()
     assert "litellm" not in sys.modules
 
@@ -105,7 +106,7 @@ def test_a_model_that_cannot_be_called_is_refused_when_the_pool_is_loaded(
     install(release, "1.106.2")
     path = pool_file(tmp_path, keys)
     with pytest.raises(ConfigError) as refused:
-        load_pool(path)
+        open_pool(path)
     assert sentence in str(refused.value)
     assert str(refused.value).startswith(f"{path}, line 5: ")
     assert "hush" not in str(refused.value)

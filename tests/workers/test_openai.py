@@ -8,8 +8,9 @@ from chat_endpoint import KEY, MESSAGES, Endpoint
 
 from chat_worker import ChatClient, chat_worker
 from podium.errors import ConfigError
+from podium.team.team_file import open_pool
 from podium.types import Limits, Profile
-from podium.workers import Pool, Request, load_pool
+from podium.workers import Pool, Request
 from podium.workers.connections import Connections
 
 FILE = """
@@ -25,7 +26,7 @@ base_url = "{url}"
 def _load(folder: Path, more: str, url: str = "https://models.invalid/v1") -> Pool:
     path = folder / "pool.toml"
     path.write_text(FILE.format(url=url, more=more), encoding="utf-8")
-    return load_pool(path)
+    return open_pool(path)
 
 
 async def test_a_worker_puts_its_system_prompt_first_and_keeps_to_its_limits(endpoint: Endpoint) -> None:

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.errors import ConfigError
+from podium.team.team_file import open_pool
 from podium.types import Price, Profile, Rating
-from podium.workers import Pool, ScriptedWorker, load_pool
+from podium.workers import Pool, ScriptedWorker
 from podium.workers.ratings import ClusterWords, Ratings, Tally
 
 KINDS: ClusterWords = {
@@ -238,7 +239,7 @@ def test_a_pool_file_names_its_ratings_as_seen_from_its_own_folder(
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
-    pool = load_pool(path)
+    pool = open_pool(path)
     assert pool.ratings == RATINGS
     ada, cy = pool.profiles_for(SUMS)
     assert ada.rating == rating("ada", SUMS)
@@ -248,7 +249,7 @@ def test_a_pool_file_names_its_ratings_as_seen_from_its_own_folder(
 
 
 def test_a_pool_without_ratings_has_the_same_profiles_for_every_question(tmp_path: Path) -> None:
-    pool = load_pool(pool_file(tmp_path, "ada"))
+    pool = open_pool(pool_file(tmp_path, "ada"))
     assert pool.ratings is None
     assert pool.profiles_for(SUMS) == pool.profiles
 
@@ -256,15 +257,15 @@ def test_a_pool_without_ratings_has_the_same_profiles_for_every_question(tmp_pat
 def test_a_pool_with_unreadable_ratings_is_refused_unless_opened_without(tmp_path: Path) -> None:
     path = pool_file(tmp_path, "ada", ratings="none.json")
     with pytest.raises(ConfigError) as caught:
-        load_pool(path)
+        open_pool(path)
     missing = tmp_path / "none.json"
     assert str(caught.value) == f"{path}, line 1: {missing}: cannot be read: No such file or directory."
-    assert load_pool(path, rated=False).ratings is None
+    assert open_pool(path, rated=False).ratings is None
 
 
 def test_a_pool_opened_without_its_ratings_rates_no_worker(tmp_path: Path) -> None:
     ratings_file(tmp_path / "r.json")
-    pool = load_pool(pool_file(tmp_path, "ada", "bob", ratings="r.json"), rated=False)
+    pool = open_pool(pool_file(tmp_path, "ada", "bob", ratings="r.json"), rated=False)
     assert pool.profiles_for(SUMS) == pool.profiles
 
 

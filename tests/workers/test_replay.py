@@ -20,7 +20,7 @@ from podium.team import Runner
 from podium.team.team_file import open_pool
 from podium.trace import Plan
 from podium.types import Budget, Limits, Message, Price, Profile, Question, Usage, estimate_tokens
-from podium.workers import Pool, Request, ScriptedWorker, VoteWorker, Worker, load_pool
+from podium.workers import Pool, Request, ScriptedWorker, VoteWorker, Worker
 from podium.workers.replay import ReplayWorker, unknown_length_warning, with_answer
 from podium.workers.view import EarlierStep
 from podium.workflow import Access, Step, Workflow
@@ -422,7 +422,7 @@ async def test_a_pool_file_names_recordings_from_its_own_folder(
     path = write_pool(tmp_path / "pools", "../small.parquet")
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    pool = load_pool(path)
+    pool = open_pool(path)
     ada, second = pool
     assert (ada.limits, ada.profile.price) == (Limits(retries=0), Price(output=2.0))
     assert (await ada.answer(request(FIVE))).text == "Answer: 5"
@@ -445,6 +445,6 @@ def test_unusable_replay_pool_file_is_refused_with_file_and_line(
     path = write_pool(tmp_path, "small.parquet")
     path.write_text(path.read_text().replace(before, after))
     with pytest.raises(ConfigError, match=sentence) as caught:
-        load_pool(path)
+        open_pool(path)
     assert str(caught.value).startswith(f"{path}, line ")
     assert "\n" not in str(caught.value)

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.errors import ConfigError, WorkerError
+from podium.team.team_file import open_pool
 from podium.types import Limits, Message, Price
-from podium.workers import Pool, Request, ScriptedWorker, VoteWorker, Worker, load_pool
+from podium.workers import Pool, Request, ScriptedWorker, VoteWorker, Worker
 from podium.workers.base import costly_workers
 
 HELLO = Request((Message(role="user", content="Hello"),), seed="0")
@@ -141,7 +142,7 @@ def test_an_unknown_name_is_answered_with_the_nearest() -> None:
 
 
 def test_a_file_becomes_a_pool_of_all_kinds(tmp_path: Path) -> None:
-    pool = load_pool(_write(tmp_path, FILE))
+    pool = open_pool(_write(tmp_path, FILE))
     assert pool.names == ("gpt-4.1", "parrot", "echo", "count", "clerk")
     assert all(isinstance(worker, Worker) for worker in pool)
     assert pool.profiles[0].description == "Strong at code and maths; dear."
@@ -152,7 +153,7 @@ def test_a_file_becomes_a_pool_of_all_kinds(tmp_path: Path) -> None:
 
 
 async def test_a_scripted_worker_of_a_file_follows_its_script(tmp_path: Path) -> None:
-    pool = load_pool(_write(tmp_path, FILE))
+    pool = open_pool(_write(tmp_path, FILE))
     assert (await pool.named("parrot").answer(HELLO)).text == "one"
     with pytest.raises(WorkerError) as caught:
         await pool.named("parrot").answer(HELLO)
@@ -161,7 +162,7 @@ async def test_a_scripted_worker_of_a_file_follows_its_script(tmp_path: Path) ->
 
 
 def test_overrides_address_workers_by_name(tmp_path: Path) -> None:
-    pool = load_pool(_write(tmp_path, FILE), ["worker.gpt-4.1.limits.timeout=10", "worker.count.name=tally"])
+    pool = open_pool(_write(tmp_path, FILE), ["worker.gpt-4.1.limits.timeout=10", "worker.count.name=tally"])
     assert pool[0].limits.timeout == 10
     assert pool.names[3] == "tally"
 
@@ -169,7 +170,7 @@ def test_overrides_address_workers_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "sentence"),
     [
-        ("", None, "A pool of none: it needs at least one [[worker]]."),
+        ("# Nobody.", None, "A pool of none: it needs at least one [[worker]]."),
         (
             FILE.replace("input = 1.25", "input = -1"),
             8,
@@ -232,7 +233,7 @@ def test_a_bad_file_is_one_sentence_that_names_file_and_line(
 ) -> None:
     path = _write(tmp_path, text)
     with pytest.raises(ConfigError) as caught:
-        load_pool(path)
+        open_pool(path)
     place = path if line is None else f"{path}, line {line}"
     assert str(caught.value) == f"{place}: {sentence}"
     assert "hush" not in str(caught.value)
@@ -257,13 +258,13 @@ def test_a_pool_that_an_override_spoils_names_the_override(
     tmp_path: Path, override: str, sentence: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
-        load_pool(_write(tmp_path, FILE), [override])
+        open_pool(_write(tmp_path, FILE), [override])
     assert str(caught.value) == sentence
 
 
 async def test_pool_opened_for_listing_needs_no_keys(tmp_path: Path) -> None:
     path = _write(tmp_path, KEYED.format("PODIUM_TEST_NO_KEY") + "price = { input = 2 }\n" + FILE)
-    pool = load_pool(path, ready=False)
+    pool = open_pool(path, ready=False)
     assert pool.names == ("a", "gpt-4.1", "parrot", "echo", "count", "clerk")
     assert pool.profiles[0].price == Price(input=2)
     with pytest.raises(WorkerError, match="the environment variable PODIUM_TEST_NO_KEY is not set") as caught:
@@ -280,7 +281,7 @@ def test_invalid_pool_opened_for_listing_is_refused(tmp_path: Path, spoiled: str
     if spoiled != 'name = "count"':
         text += 'name = "clerk"\n'
     with pytest.raises(ConfigError):
-        load_pool(_write(tmp_path, text), ready=False)
+        open_pool(_write(tmp_path, text), ready=False)
 
 
 @pytest.mark.parametrize("key", ["two words", "line\nbreak", "schlüssel"])
@@ -290,7 +291,7 @@ def test_a_key_that_no_header_can_hold_is_refused_unseen(
     monkeypatch.setenv("PODIUM_TEST_KEY", key)
     path = _write(tmp_path, KEYED.format("PODIUM_TEST_KEY"))
     with pytest.raises(ConfigError, match="PODIUM_TEST_KEY does not hold a usable key") as caught:
-        load_pool(path)
+        open_pool(path)
     assert key not in str(caught.value)
 
 
@@ -332,5 +333,5 @@ def test_only_paid_workers_are_costly_when_the_pool_is_not_ready(
 ) -> None:
     monkeypatch.delenv("NO_SUCH_KEY", raising=False)
     replay = '[[worker]]\nname = "b"\nkind = "replay"\nrecording = "none.parquet"\n'
-    pool = load_pool(_write(tmp_path, KEYED.format("NO_SUCH_KEY") + replay), ready=False)
+    pool = open_pool(_write(tmp_path, KEYED.format("NO_SUCH_KEY") + replay), ready=False)
     assert [worker.profile.name for worker in costly_workers(pool)] == ["a"]

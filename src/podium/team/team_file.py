@@ -163,16 +163,22 @@ def named_store(source: SettingsSource) -> str | None:
     return store if isinstance(store, str) else None
 
 
-def open_pool(team: str | TeamSettings, *, rated: bool = True, ready: bool = True) -> Pool:
+def open_pool(
+    team: str | Path | TeamSettings,
+    overrides: Sequence[str] = (),
+    *,
+    rated: bool = True,
+    ready: bool = True,
+) -> Pool:
     """Open the workers of settings, a file, or the name of a shipped or installed team. The caller closes the pool.
-    `rated` and `ready` are those of `build_pool`. What cannot be used is a `ConfigError`; settings without a worker are
-    a `UsageError`."""
+    `overrides` of a file are texts such as "worker.gpt-5.limits.timeout=10"; `rated` and `ready` are those of
+    `build_pool`. What cannot be used is a `ConfigError`; settings without a worker are a `UsageError`."""
     if team == "":
         raise ConfigError(
             "No pool is named, so there is nobody to ask: give a team file as pool; `podium init` writes one.",
             ("pool",),
         )
-    settings = TeamFile(team).read() if isinstance(team, str) else team
+    settings = team if isinstance(team, TeamSettings) else TeamFile(str(team), tuple(overrides)).read()
     workers_file = settings.workers_file if settings.pool is None else pool_file(settings.pool)
     # A loop of links stays as it is, since reading it has raised an error before.
     files = None if settings.source is None else settings.source.files
@@ -183,12 +189,12 @@ def open_pool(team: str | TeamSettings, *, rated: bool = True, ready: bool = Tru
 def _open_pool(
     settings: TeamSettings, kinds: Mapping[str, WorkerKind], *, rated: bool = True, ready: bool = True
 ) -> Pool:
-    if not settings.worker and settings.pool is None:
+    source = settings.source or SettingsSource("the settings", {})
+    if not settings.worker and settings.pool is None and not source.text:
         raise UsageError(
             "No team is named, so there is nobody to ask. `podium init` finds the models on this machine and writes "
             "team.toml; else name a team file with --team."
         )
-    source = settings.source or SettingsSource("the settings", {})
     return build_pool(settings, source, kinds, rated=rated, ready=ready)
 
 

@@ -5,8 +5,8 @@ Endpoints (`openai`) are imported from their own module, which loads an HTTP cli
 
 from podium.trace import Reply
 from podium.workers.base import Request, Worker
-from podium.workers.pool import Pool, load_pool
+from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 from podium.workers.vote import VoteWorker
 
-__all__ = ["Pool", "Reply", "Request", "ScriptedWorker", "VoteWorker", "Worker", "load_pool"]
+__all__ = ["Pool", "Reply", "Request", "ScriptedWorker", "VoteWorker", "Worker"]

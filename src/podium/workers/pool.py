@@ -1,6 +1,6 @@
-"""The pool: named workers in an order. This module also reads a pool from a file.
+"""The pool: named workers in an order. It is frozen. A plan's worker k is `pool[k]`.
 
-A pool is frozen. A plan's worker k is `pool[k]`.
+This module also builds a pool from the tables of a file, which `podium.team.team_file` reads.
 """
 
 from __future__ import annotations
@@ -202,26 +202,6 @@ class Pool:
                 circle = " -> ".join(chain[chain.index(name) :])
                 raise ConfigError(f"The fallbacks go in a circle: {circle}; leave one of them out.", where)
             worker = self._by_name[name]
-
-
-def load_pool(
-    path: Path,
-    overrides: Sequence[str] = (),
-    *,
-    rated: bool = True,
-    ready: bool = True,
-) -> Pool:
-    """The pool of a TOML file that has only workers and ratings. `podium.team.team_file` reads whole team files.
-
-    Args:
-        overrides: texts such as "worker.gpt-5.limits.timeout=10".
-        rated, ready: as for `build_pool`.
-
-    Raises:
-        ConfigError: the file cannot be used. The message is one sentence that names the file and the line.
-    """
-    source = SettingsSource.read(path, overrides)
-    return build_pool(source.into(PoolSpec), source, rated=rated, ready=ready)
 
 
 def build_pool(
