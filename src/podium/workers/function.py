@@ -22,7 +22,7 @@ from typing import Any
 
 from podium.errors import ConfigError, WorkerError, WorkerErrorKind
 from podium.trace import Reply
-from podium.types import Limits, Price, Profile, ToolCall
+from podium.types import Limits, Price, Profile
 from podium.workers.base import Request, Worker
 from podium.workers.redaction import Secrets
 from podium.workers.reply_form import read_form, text_reply
@@ -106,7 +106,6 @@ class FunctionWorker(Worker):
         return await result if inspect.isawaitable(result) else result
 
     def _read(self, result: Any, request: Request) -> Reply:
-        """The reply that the function returned, without secrets in any of its texts."""
         try:
             if isinstance(result, Reply) and isinstance(result.text, str):
                 reply = replace(result, text=text_reply(result.text, request.messages).text)
@@ -121,15 +120,7 @@ class FunctionWorker(Worker):
                 raise self._error(what, "protocol")
         except ValueError as error:
             raise self._error(f"returned no answer ({self._secrets.scrub(str(error))})", "protocol") from None
-        calls = (self._secrets.scrub_values(call.model_dump()) for call in reply.tool_calls)
-        return replace(
-            reply,
-            text=self._secrets.scrub(reply.text),
-            reasoning=self._secrets.scrub(reply.reasoning),
-            provider_state=self._secrets.scrub(reply.provider_state),
-            tool_calls=tuple(map(ToolCall.model_validate, calls)),
-            parameters=self._secrets.scrub_values(reply.parameters),
-        )
+        return self._secrets.scrub_reply(reply)
 
     def _failure(self, error: BaseException) -> WorkerError:
         # Secrets are removed before the text is cut, since half a key is a secret too.

@@ -12,10 +12,13 @@ import os
 import re
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote, urlsplit
 
 from podium.errors import ConfigError
+from podium.trace import Reply
+from podium.types import ToolCall
 
 REDACTED = "***"
 """The text that replaces each secret."""
@@ -104,6 +107,22 @@ class Secrets:
         if isinstance(value, dict):
             return {name: self.scrub_values(item) for name, item in value.items()}
         return [self.scrub_values(item) for item in value] if isinstance(value, list) else value
+
+    def scrub_reply(self, reply: Reply) -> Reply:
+        """The reply with every text scrubbed that its worker wrote or sent."""
+        if not self._forms:
+            return reply
+        names = {name: getattr(reply, name) for name in ("finish", "model", "fingerprint")}
+        calls = (self.scrub_values(call.model_dump()) for call in reply.tool_calls)
+        return replace(
+            reply,
+            text=self.scrub(reply.text),
+            reasoning=self.scrub(reply.reasoning),
+            provider_state=self.scrub(reply.provider_state),
+            tool_calls=tuple(map(ToolCall.model_validate, calls)),
+            parameters=self.scrub_values(reply.parameters),
+            **self.scrub_values(names),
+        )
 
 
 def read_key(variable: str, *, where: tuple[str, ...] = ("api_key_env",)) -> str:

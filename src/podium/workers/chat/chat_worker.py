@@ -10,7 +10,7 @@ import asyncio
 import json
 import re
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,20 +18,19 @@ import aiohttp
 
 from podium.errors import WorkerError
 from podium.trace import Reply
-from podium.types import Message, ToolCall, Usage, sent_tokens
+from podium.types import Message, Usage, sent_tokens
 from podium.workers.base import Request, Worker
 from podium.workers.chat.adaptation import Adaptation, AdaptedRequest, too_long
 from podium.workers.chat.failures import Failures, RequestRejectedError
-from podium.workers.chat.reply_builder import encodable
 from podium.workers.chat.request_body import MaxTokensKey, chat_body, sent_limit
 from podium.workers.chat.response_reader import ResponseReader, StreamScrubber
 from podium.workers.chat.text_tool_calls import TextToolCallParser
-from podium.workers.chat.tool_calls import CollectedCall
+from podium.workers.chat.tool_calls import is_cut
 from podium.workers.chat.usage import read_usage
 from podium.workers.redaction import Secrets
 from podium.workers.spec import ChatSpec
 
-_MODEL_NAME_CHARS = 200
+_NAME_CHARS = 200
 """Characters kept of a model name or finish_reason."""
 _THINKING_MODELS = re.compile(
     r"(?<![a-z0-9])(?:r1|z1|qwq|reason(?:er|ing)?|think(?:er|ing)?)(?![a-z0-9])", re.IGNORECASE
@@ -176,9 +175,7 @@ class ChatWorker(Worker):
         builder, options, body = reader.builder, request.options, sent.body
         (reasoning, text), finish = builder.split(), builder.finish
         calls, text = builder.read_calls() if options.tools else ((), text)
-        cut_call = bool(builder.calls and calls) and (
-            finish == "length" or any(call.is_cut for call in calls)
-        )
+        cut_call = bool(builder.calls and calls) and (finish == "length" or any(map(is_cut, calls)))
         if cut_call:
             # The part that was written may look like a whole call, and would then be run.
             finish, calls = "length", ()
@@ -192,22 +189,24 @@ class ChatWorker(Worker):
             raise self._failures.error("it broke off with an error", "status", retryable=True)
         parameters = {"system": self._spec.system} if self._system else {}
         parameters |= {key: value for key, value in body.items() if key != "messages"}
-        return Reply(
-            self._secrets.scrub(text),
+        state = builder.state.read(calls_tools=bool(calls))
+        reply = Reply(
+            text,
             self._usage(reader, request, body),
-            finish="tool_calls" if calls and finish in ("stop", "length") else self._name(finish),
-            model=self._name(builder.model),
-            fingerprint=self._name(builder.fingerprint),
+            finish="tool_calls" if calls and finish in ("stop", "length") else _short(finish),
+            model=_short(builder.model),
+            fingerprint=_short(builder.fingerprint),
             context_tokens=sent.context_tokens,
             dropped=sent.dropped,
             folded=sent.folded,
             first_token_s=reader.first_token_s,
-            reasoning=self._secrets.scrub(reasoning),
-            parameters=self._secrets.scrub_values(parameters),
+            reasoning=reasoning,
+            parameters=parameters,
             logprobs=builder.logprobs,
-            tool_calls=self._calls(calls) if calls else (),
-            provider_state=self._state(builder.state.read(calls_tools=bool(calls))),
+            tool_calls=calls,
+            provider_state=json.dumps(state) if state else "",
         )
+        return self._secrets.scrub_reply(reply)
 
     def _usage(self, reader: ResponseReader, request: Request, body: Mapping[str, Any]) -> Usage:
         """The tokens that the call has taken so far."""
@@ -223,27 +222,6 @@ class ChatWorker(Worker):
             max_tokens=sent_limit(body),
         )
 
-    def _calls(self, calls: Sequence[CollectedCall]) -> tuple[ToolCall, ...]:
-        """The calls without secrets, each with an id of its own."""
-        taken: set[str] = set()
-        given = []
-        for index, call in enumerate(calls):
-            id_ = self._secrets.scrub(encodable(call.id))
-            while not id_ or id_ in taken:
-                id_ = f"{id_ or 'call'}_{index}"
-            taken.add(id_)
-            given.append(
-                ToolCall(
-                    id=id_,
-                    name=self._secrets.scrub(encodable(call.name)),
-                    arguments=self._secrets.scrub(encodable(call.arguments)),
-                    provider_state=self._state(call.state),
-                )
-            )
-        return tuple(given)
 
-    def _state(self, state: Mapping[str, Any]) -> str:
-        return json.dumps(self._secrets.scrub_values(dict(state))) if state else ""
-
-    def _name(self, value: str | None) -> str | None:
-        return None if value is None else self._secrets.scrub(value)[:_MODEL_NAME_CHARS]
+def _short(name: str | None) -> str | None:
+    return None if name is None else name[:_NAME_CHARS]

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from podium.reading.thoughts import ThoughtSplitter, split_thoughts
+from podium.types import ToolCall
 from podium.workers.chat.provider_state import StateCollector
 from podium.workers.chat.text_tool_calls import TextToolCallParser
-from podium.workers.chat.tool_calls import CollectedCall, ToolCallCollector
+from podium.workers.chat.tool_calls import ToolCallCollector
 
 _THOUGHT_PARTS = ("thinking", "redacted_thinking", "reasoning")
 """Types of content parts that are no part of the answer."""
@@ -125,13 +126,13 @@ class ReplyBuilder:
             self._divided = encodable(reasoning), encodable(answer)
         return self._divided
 
-    def read_calls(self) -> tuple[tuple[CollectedCall, ...], str]:
+    def read_calls(self) -> tuple[tuple[ToolCall, ...], str]:
         """The tool calls, and the answer beside them. Without calls of their own, those that the text consists of,
         which are whole also if the reply was cut off behind them: small models go on with empty lines."""
         calls, text = self.calls.read(), self.text
         if not calls and (calls := self._parser.read(text)):
             text = ""
-        return calls, text
+        return tuple(_with_own_ids(calls)), text
 
     @property
     def opened_by_template(self) -> bool:
@@ -218,6 +219,17 @@ class ReplyBuilder:
             if self._logprobs is None:
                 self._logprobs = {"content": [], "refusal": None}
             self._logprobs["content"] += tokens
+
+
+def _with_own_ids(calls: Iterable[ToolCall]) -> Iterator[ToolCall]:
+    taken: set[str] = set()
+    for index, call in enumerate(calls):
+        id_ = encodable(call.id)
+        while not id_ or id_ in taken:
+            id_ = f"{id_ or 'call'}_{index}"
+        taken.add(id_)
+        texts = {"name": encodable(call.name), "arguments": encodable(call.arguments)}
+        yield call.model_copy(update={"id": id_, **texts})
 
 
 def _begins_as_thought(text: str) -> bool | None:

@@ -13,8 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from podium.types import AnswerOptions
-from podium.workers.chat.tool_calls import CollectedCall
+from podium.types import AnswerOptions, ToolCall
 
 _NAME_KEYS = ("name", "function", "tool", "tool_name", "function_name")
 _ARGUMENT_KEYS = ("arguments", "parameters", "args", "input", "tool_input")
@@ -70,8 +69,8 @@ class TextToolCallParser:
         """The rest of the text, if it is no call."""
         return "" if self._held is None or self.read(self._held) else self._release()
 
-    def read(self, text: str) -> tuple[CollectedCall, ...]:
-        """The calls that `text` consists of; none if there is anything else in it."""
+    def read(self, text: str) -> tuple[ToolCall, ...]:
+        """The calls that `text` consists of, without ids; none if there is anything else in it."""
         text = text.strip()
         if not self._names or len(text) > _MAX_CALL_CHARS:
             return ()
@@ -112,7 +111,7 @@ class TextToolCallParser:
         value = _VALUE.match(key.string, key.end())
         return value is None or value.group("name") in self._names or value.group("other") == "{"
 
-    def _in_json(self, text: str) -> Iterator[CollectedCall]:
+    def _in_json(self, text: str) -> Iterator[ToolCall]:
         """The calls in JSON values that stand one after the other, with or without tags. A `ValueError` says that
         something else stands there."""
         position = _value_start(text, 0)
@@ -129,7 +128,7 @@ class TextToolCallParser:
                 yield self._call_of(entry)
             position = _value_start(text, end)
 
-    def _call_of(self, entry: Any) -> CollectedCall:
+    def _call_of(self, entry: Any) -> ToolCall:
         if isinstance(entry, dict) and isinstance(inner := entry.get("function"), dict):
             if entry.keys() - {"function"} - _OTHER_KEYS:
                 raise ValueError("no call")
@@ -143,14 +142,15 @@ class TextToolCallParser:
             raise ValueError("no call")
         return self._call(entry[named[0]], entry[given[0]])
 
-    def _call(self, name: Any, arguments: Any) -> CollectedCall:
+    def _call(self, name: Any, arguments: Any) -> ToolCall:
         if isinstance(arguments, str):
             arguments = json.loads(arguments)
         if not (isinstance(name, str) and name in self._names and isinstance(arguments, dict)):
             raise ValueError("no call of a tool that is offered")
-        return CollectedCall("", name, json.dumps(arguments, ensure_ascii=False, allow_nan=False), {})
+        written = json.dumps(arguments, ensure_ascii=False, allow_nan=False)
+        return ToolCall(id="", name=name, arguments=written)
 
-    def _in_python(self, text: str) -> Iterator[CollectedCall]:
+    def _in_python(self, text: str) -> Iterator[ToolCall]:
         """The call, or the list of calls, with keyword arguments that are literals. A `ValueError` or `SyntaxError`
         says that something else stands there."""
         text = _AFTER.sub("", text[_value_start(text, 0) :])

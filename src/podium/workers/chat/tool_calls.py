@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from podium.types import ToolCall
+
 _CALL = 2048
 """Added to `length` for each tool call, because even an empty tool call takes memory."""
 _MAX_CHECKED_CHARS = 16 << 10
@@ -19,27 +21,15 @@ CALL_STATE_KEYS = frozenset({"extra_content", "thought_signature", "provider_spe
 """What providers want back with a call."""
 
 
-@dataclass(frozen=True, slots=True)
-class CollectedCall:
-    """One tool call as the provider wrote it."""
-
-    id: str
-    """"": it has none."""
-    name: str
-    arguments: str
-    state: Mapping[str, Any]
-    """What the provider wants back with the call, by its keys."""
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether the arguments are the beginning of JSON text, and not the whole."""
-        try:
-            json.loads(self.arguments)
-        except json.JSONDecodeError as error:
-            return error.pos >= len(self.arguments.rstrip()) or error.msg.startswith("Unterminated string")
-        except (ValueError, RecursionError):
-            return False
+def is_cut(call: ToolCall) -> bool:
+    """Whether the arguments are the beginning of JSON text, and not the whole."""
+    try:
+        json.loads(call.arguments)
+    except json.JSONDecodeError as error:
+        return error.pos >= len(call.arguments.rstrip()) or error.msg.startswith("Unterminated string")
+    except (ValueError, RecursionError):
         return False
+    return False
 
 
 @dataclass(slots=True)
@@ -87,11 +77,16 @@ class ToolCallCollector:
         elif isinstance(old := message.get("function_call"), dict) and (not self._calls or not whole):
             self._take({"index": "function_call"}, old, None if whole else 0)
 
-    def read(self) -> tuple[CollectedCall, ...]:
-        """The calls that have a name, in order."""
+    def read(self) -> tuple[ToolCall, ...]:
+        """The calls that have a name, in order. The id of one without an id is empty."""
         ordered = sorted(self._calls, key=lambda call: call.index if isinstance(call.index, int) else 0)
         return tuple(
-            CollectedCall(call.id, call.name, "".join(call.arguments).strip() or "{}", call.state)
+            ToolCall(
+                id=call.id,
+                name=call.name,
+                arguments="".join(call.arguments).strip() or "{}",
+                provider_state=json.dumps(call.state) if call.state else "",
+            )
             for call in ordered
             if call.name
         )
