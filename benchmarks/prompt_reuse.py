@@ -89,7 +89,6 @@ class FixedPolicy:
     policy: WorkerPolicy
     plans: list[Workflow]
     name: str = "fixed"
-    takes_schema: bool = False
     plan_format: None = None
 
     async def complete(

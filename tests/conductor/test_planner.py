@@ -21,7 +21,6 @@ class Script:
     """A policy that writes the given completions, and keeps what it was asked."""
 
     name = "script"
-    takes_schema = False
     plan_format = None
 
     def __init__(self, *texts: str) -> None:

@@ -85,7 +85,6 @@ class _Text:
 class LocalPolicy:
     """A `Policy` over a loaded model. Its completions cost no money."""
 
-    takes_schema = False
     plan_format = None
 
     def __init__(self, name: str, model: LoadedModel, guide: Guide | None = None) -> None:

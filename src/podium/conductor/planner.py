@@ -12,7 +12,6 @@ from functools import partial
 from random import Random
 
 from podium.calls import SubLedger
-from podium.conductor.plan_format import PlanFormat
 from podium.conductor.policy import Completion, Policy, Sampling
 from podium.conductor.prompt import (
     PolicyNumbering,
@@ -53,14 +52,8 @@ class Conductor(Planner):
 
     @property
     def streams_steps(self) -> bool:
-        """Whether the policy writes structured plans, and its endpoint may take their schema."""
-        return self.policy.takes_schema and self.prompt.form == "structured"
-
-    @property
-    def plan_format(self) -> PlanFormat | None:
-        """The format in which the endpoint is asked for plans. None if it is not known yet, or if there is no
-        endpoint."""
-        return self.policy.plan_format
+        """Whether the policy writes structured plans, whose first steps can be read before the last."""
+        return self.prompt.form == "structured"
 
     def at_temperature(self, temperature: float) -> Conductor:
         """A copy of the planner whose plans are sampled at this temperature."""

@@ -71,11 +71,6 @@ class Policy(Protocol):
     def name(self) -> str: ...
 
     @property
-    def takes_schema(self) -> bool:
-        """Whether the policy may take a schema of the plan."""
-        ...
-
-    @property
     def plan_format(self) -> PlanFormat | None:
         """The format in which the policy's endpoint is asked for plans. None if it is not known yet, or if there is no
         endpoint."""
@@ -121,11 +116,6 @@ class WorkerPolicy:
     @property
     def name(self) -> str:
         return self._worker.profile.name
-
-    @property
-    def takes_schema(self) -> bool:
-        """Whether the worker's endpoint may take a schema of the plan."""
-        return self._negotiator is not None
 
     @property
     def plan_format(self) -> PlanFormat | None:

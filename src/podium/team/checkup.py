@@ -157,7 +157,7 @@ async def check_planner(team: Team, limit_s: float | None = None) -> CheckResult
         if isinstance(plan.decision, PlanError):
             text, error = f"It wrote no plan. {plan.decision}", "no_plan"
     conductor = team.opened_planner.conductor
-    plan_format = None if conductor is None else conductor.plan_format
+    plan_format = None if conductor is None else conductor.policy.plan_format
     return CheckResult(
         team.planner.name,
         error is None,
