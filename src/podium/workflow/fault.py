@@ -17,9 +17,10 @@ FOUND_WIDTH = 24
 _UNSHOWABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
-class ParseFault:
-    """A fault at a position in the text. `error` makes a `PlanError`, which contains the line at fault."""
+@dataclass(eq=False)
+class ParseError(Exception):
+    """A fault at a position in the text, raised within the parser. `error` makes a `PlanError`, which contains the line
+    at fault."""
 
     kind: str
     message: str

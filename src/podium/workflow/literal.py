@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from podium.workflow.fault import ParseFault, quote_fragment
+from podium.workflow.fault import ParseError, quote_fragment
 
 MAX_NESTING = 4
 
@@ -71,18 +71,18 @@ _ESCAPED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v
 _SURROGATE_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
-def read_list(text: str, at: int, name: str) -> tuple[Item | ParseFault, int]:
+def read_list(text: str, at: int, name: str) -> tuple[Item | ParseError, int]:
     """Read the list that opens at `text[at]`. Returns the list or its fault, and the position where reading stopped.
     `name` is the list's name in messages."""
     return _read(text, at, name, _TOKEN)
 
 
-def read_object(text: str, at: int, name: str) -> tuple[Item | ParseFault, int]:
+def read_object(text: str, at: int, name: str) -> tuple[Item | ParseError, int]:
     """Read the object that opens at `text[at]`, as `read_list` reads a list."""
     return _read(text, at, name, _OBJECT_TOKEN)
 
 
-def _read(text: str, at: int, name: str, tokens: re.Pattern[str]) -> tuple[Item | ParseFault, int]:
+def _read(text: str, at: int, name: str, tokens: re.Pattern[str]) -> tuple[Item | ParseError, int]:
     outermost = _empty_item(text, at)
     reader, position = _Reader(text, name, outermost), at + 1
     while token := tokens.match(text, position):
@@ -107,7 +107,7 @@ class _Reader:
         """The key whose colon or value comes next. None if no key is waiting."""
         self._expects: Literal["item", "key", "colon", "comma"] = self._first(outermost)
 
-    def take(self, kind: str, written: str, at: int) -> ParseFault | None:
+    def take(self, kind: str, written: str, at: int) -> ParseError | None:
         """Take one token of `kind`. Returns a fault if the token must not be here."""
         if self._expects == "colon":
             self._expects = "item"
@@ -118,18 +118,18 @@ class _Reader:
             self._expects = self._first(self.open[-1])
             return None if kind == "comma" else self._missing_comma(at)
         if kind == "comma":
-            return ParseFault("misplaced_comma", f"Expected an entry of {self._name}, found ','.", at)
+            return ParseError("misplaced_comma", f"Expected an entry of {self._name}, found ','.", at)
         if self._expects == "key":
             self._key, self._expects = _item(kind, written, at), "colon"
             is_key = kind in ("string", "string3", "word")
             return None if is_key else self._misplaced_mark(at, "a key in quotation marks")
         return self._take_item(kind, written, at)
 
-    def _take_item(self, kind: str, written: str, at: int) -> ParseFault | None:
+    def _take_item(self, kind: str, written: str, at: int) -> ParseError | None:
         opens = kind.startswith("open")
         if opens and len(self.open) == MAX_NESTING:
             expected = f"Expected brackets at most {MAX_NESTING} deep in {self._name}"
-            return ParseFault("too_deep", f"{expected}, found another '{written}'.", at)
+            return ParseError("too_deep", f"{expected}, found another '{written}'.", at)
         self._last = _empty_item(self._text, at) if opens else _item(kind, written, at)
         around = self.open[-1].value
         if isinstance(around, dict) and self._key is not None:
@@ -141,7 +141,7 @@ class _Reader:
         self._expects = self._first(self._last) if opens else "comma"
         return None
 
-    def _close(self, written: str, at: int) -> ParseFault | None:
+    def _close(self, written: str, at: int) -> ParseError | None:
         closing = self._closing
         if written != closing or self._key is not None:
             return self._misplaced_mark(at, "a value after the key" if self._key else f"'{closing}'")
@@ -160,11 +160,11 @@ class _Reader:
         stretch = _STRETCH.match(self._text, at)
         return quote_fragment(stretch[0] if stretch else self._text[at])
 
-    def _misplaced_mark(self, at: int, expected: str) -> ParseFault:
+    def _misplaced_mark(self, at: int, expected: str) -> ParseError:
         message = f"Expected {expected} in {self._name}, found {self._quote_at(at)}."
-        return ParseFault("misplaced_mark", message, at)
+        return ParseError("misplaced_mark", message, at)
 
-    def _missing_comma(self, at: int) -> ParseFault:
+    def _missing_comma(self, at: int) -> ParseError:
         before, either = self._last, f"',' or '{self._closing}'"
         if before.bare:
             word = quote_fragment(str(before.value))
@@ -172,16 +172,16 @@ class _Reader:
                 f"Expected {either} after {word} in {self._name}, found {self._quote_at(at)}: "
                 "put text in quotation marks."
             )
-            return ParseFault("unquoted_text", message, before.at)
+            return ParseError("unquoted_text", message, before.at)
         way_out = ""
         if isinstance(before.value, str) and self._text[at] in _QUOTES:
             way_out = ": put a comma between two texts"
         elif isinstance(before.value, str):
             way_out = r""": write \" for a quotation mark inside a text"""
         message = f"Expected {either} after an entry of {self._name}, found {self._quote_at(at)}{way_out}."
-        return ParseFault("missing_comma", message, at)
+        return ParseError("missing_comma", message, at)
 
-    def unclosed(self, position: int) -> ParseFault:
+    def unclosed(self, position: int) -> ParseError:
         """The fault of a text that ends at `position`, before the item or a string in it is closed."""
         text, name = self._text, self._name
         gap = _GAP_ALONE.match(text, position)
@@ -190,11 +190,11 @@ class _Reader:
         if fence or start == len(text):
             closing, end = self._closing, "fence" if fence else "text"
             message = f"Expected '{closing}' at the end of {name}, found the end of the {end}."
-            return ParseFault("unclosed_list" if closing == "]" else "unclosed_object", message, position)
+            return ParseError("unclosed_list" if closing == "]" else "unclosed_object", message, position)
         quote = text[start : start + 3] if text[start : start + 3] in ('"""', "'''") else text[start]
         closing = _CLOSING.get(quote, quote)
         message = f"Expected a closing {closing} for a text of {name}, found the end of the text."
-        return ParseFault("unclosed_text", message, start)
+        return ParseError("unclosed_text", message, start)
 
 
 def _empty_item(text: str, at: int) -> Item:

@@ -30,7 +30,7 @@ from podium.workflow.check import (
     first_violation,
     number_range,
 )
-from podium.workflow.fault import ParseFault, showable
+from podium.workflow.fault import ParseError, showable
 from podium.workflow.literal import Item
 from podium.workflow.model import Acceptance, Access, PlanError, PlanForm, Step, Workflow
 from podium.workflow.search import find_plan
@@ -70,24 +70,25 @@ def parse(
         if size > MAX_TEXT:
             return PlanError("text_too_long", f"Expected at most {MAX_TEXT} bytes of text, found {size}.")
     rules = _Rules(workers, max_steps, later_round, access, names)
-    plan: Workflow | Acceptance | StepColumns | ParseFault
-    match find_plan(text, cut=cut, form=form):
-        case ParseFault() as plan:
-            pass
-        case Item() as found:
-            plan = read_columns(found, later_round=later_round)
-        case lists:
-            rules = replace(rules, names=())
-            plan = _columns_of_lists(lists, later_round=later_round)
-    plan = _workflow(plan, rules) if isinstance(plan, StepColumns) else plan
-    return plan.error(text) if isinstance(plan, ParseFault) else plan
+    try:
+        match find_plan(text, cut=cut, form=form):
+            case ParseError() as fault:
+                raise fault
+            case Item() as found:
+                columns = read_columns(found, later_round=later_round)
+            case lists:
+                rules = replace(rules, names=())
+                columns = _columns_of_lists(lists, later_round=later_round)
+        return Acceptance() if columns is None else _workflow(columns, rules)
+    except ParseError as fault:
+        return fault.error(text)
 
 
 @dataclass(frozen=True, slots=True)
 class _Rules(PlanRules):
     names: Sequence[str]
 
-    def worker(self, item: Item, step: int) -> int | ParseFault:
+    def worker(self, item: Item, step: int) -> int:
         """The number of the worker that `item` names or numbers."""
         number = self._number_of_name(item.value) if isinstance(item.value, str) else None
         number = _number(item) if number is None else number
@@ -98,7 +99,7 @@ class _Rules(PlanRules):
             known = ", ".join(self.names)
             known = known if len(known) <= _NAMES_WIDTH else f"{known[: _NAMES_WIDTH - 1]}…"
             expected, kind = f"a worker of the pool ({showable(known)})", "unknown_worker"
-        return ParseFault(kind, f"Expected {expected} for step {step}, found {item_text(item)}.", item.at)
+        raise ParseError(kind, f"Expected {expected} for step {step}, found {item_text(item)}.", item.at)
 
     def _number_of_name(self, written: str) -> int | None:
         name = written.strip()
@@ -108,51 +109,41 @@ class _Rules(PlanRules):
         return alike[0] if len(alike) == 1 else None
 
 
-def _columns_of_lists(lists: dict[str, Item], *, later_round: bool) -> StepColumns | Acceptance | ParseFault:
+def _columns_of_lists(lists: dict[str, Item], *, later_round: bool) -> StepColumns | None:
+    """The columns of three lists. None if they are empty in a later round, as an acceptance."""
     ids, subtasks = _unwrapped(lists["model_id"]), _unwrapped(lists["subtasks"])
     entries = _unwrapped_entries(lists["access_list"], len(subtasks))
     if not len(ids) == len(subtasks) == len(entries):
-        return _unequal_lists(lists, len(ids), len(subtasks), len(entries))
-    return StepColumns(ids, subtasks, entries) if ids or not later_round else Acceptance()
+        # If two lists have the same length, the third is at fault.
+        same_as_ids = len(ids) == len(subtasks)
+        odd = "access_list" if same_as_ids else "model_id" if len(subtasks) == len(entries) else "subtasks"
+        message = (
+            f"Expected three lists of one length, found {len(ids)} in model_id, {len(subtasks)} in subtasks "
+            f"and {len(entries)} in access_list."
+        )
+        raise ParseError("unequal_lists", message, lists[odd].at)
+    return StepColumns(ids, subtasks, entries) if ids or not later_round else None
 
 
-def _workflow(columns: StepColumns, rules: _Rules) -> Workflow | ParseFault:
-    steps: list[Step] = []
-    for position, row in enumerate(zip(*columns, strict=True)):
-        step = _step(position, *row, rules)
-        if isinstance(step, ParseFault):
-            return step
-        steps.append(step)
-    workflow = Workflow(tuple(steps))
+def _workflow(columns: StepColumns, rules: _Rules) -> Workflow:
+    rows = enumerate(zip(*columns, strict=True))
+    workflow = Workflow(tuple(_step(position, *row, rules) for position, row in rows))
     violation = first_violation(workflow, rules)
     if violation:
-        return ParseFault(violation.kind, violation.message, _fault_position(violation, columns))
-    if any(step.access.all for step in steps):
-        return Workflow(tuple(replace(step, access=canonical(step.access)) for step in steps))
+        raise ParseError(violation.kind, violation.message, _fault_position(violation, columns))
+    if any(step.access.all for step in workflow.steps):
+        return Workflow(tuple(replace(step, access=canonical(step.access)) for step in workflow.steps))
     return workflow
 
 
-def _step(position: int, id_: Item, subtask: Item, entry: Item, rules: _Rules) -> Step | ParseFault:
+def _step(position: int, id_: Item, subtask: Item, entry: Item, rules: _Rules) -> Step:
     worker = rules.worker(id_, position)
-    if isinstance(worker, ParseFault):
-        return worker
     if not isinstance(subtask.value, str) or subtask.bare:
         message = (
             f"Expected text in quotation marks as subtask of step {position}, found {item_text(subtask)}."
         )
-        return ParseFault("bad_subtask", message, subtask.at)
-    access = _access(entry, position)
-    return access if isinstance(access, ParseFault) else Step(worker, subtask.value.strip(), access)
-
-
-def _unequal_lists(lists: dict[str, Item], ids: int, subtasks: int, entries: int) -> ParseFault:
-    # If two lists have the same length, the third is at fault.
-    odd = "access_list" if ids == subtasks else "model_id" if subtasks == entries else "subtasks"
-    message = (
-        f"Expected three lists of one length, found {ids} in model_id, {subtasks} in subtasks "
-        f"and {entries} in access_list."
-    )
-    return ParseFault("unequal_lists", message, lists[odd].at)
+        raise ParseError("bad_subtask", message, subtask.at)
+    return Step(worker, subtask.value.strip(), _access(entry, position))
 
 
 def _fault_position(violation: Violation, columns: StepColumns) -> int | None:
@@ -200,7 +191,7 @@ def _word(item: Item) -> str | None:
     return word if word in _WORDS else None
 
 
-def _access(entry: Item, step: int) -> Access | ParseFault:
+def _access(entry: Item, step: int) -> Access:
     listed = isinstance(entry.value, list)
     steps: set[int] = set()
     words: set[str] = set()
@@ -213,11 +204,11 @@ def _access(entry: Item, step: int) -> Access | ParseFault:
         else:
             way_out = f": write [{number}]" if number is not None else ""
             expected = f'Expected [], ["all"] or numbers of earlier steps for step {step}'
-            return ParseFault("bad_access", f"{expected}, found {item_text(item)}{way_out}.", item.at)
+            raise ParseError("bad_access", f"{expected}, found {item_text(item)}{way_out}.", item.at)
     if words & {"none", "null"}:
         if steps or len(words) > 1:
             message = f'Expected "none" alone in the access list of step {step}, found more beside it.'
-            return ParseFault("bad_access", message, entry.at)
+            raise ParseError("bad_access", message, entry.at)
         return Access()
     # Other items beside "all" are kept for the check, and dropped after it.
     return Access(tuple(sorted(steps)), all="all" in words, previous="previous" in words)

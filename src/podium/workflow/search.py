@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from podium.workflow.fault import ParseFault, quote_fragment
+from podium.workflow.fault import ParseError, quote_fragment
 from podium.workflow.literal import Item, read_list, read_object
 from podium.workflow.model import PlanForm
 from podium.workflow.structured import begins_plan, is_plan
@@ -76,7 +76,7 @@ def thought_in(text: str) -> str:
 
 def find_plan(
     text: str, *, cut: bool = False, form: PlanForm = "lists"
-) -> dict[str, Item] | Item | ParseFault:
+) -> dict[str, Item] | Item | ParseError:
     """The last readable plan of `text`: the lists of a triple by name, or an object; else a fault, in the form that was
     asked for if both forms have one. An object that was meant as a plan but is none is returned too, since `parse` says
     its fault. `cut` says whether the text was cut off before its end."""
@@ -113,13 +113,13 @@ class _Search:
     """Whether the text ends within a thought."""
     plan: dict[str, Item] | Item | None = None
     """The plan that was read last."""
-    group: dict[str, Item | ParseFault] = field(default_factory=dict)
+    group: dict[str, Item | ParseError] = field(default_factory=dict)
     """The lists of the current, incomplete triple."""
     latest: str = ""
     """The name that was read last."""
-    broken: ParseFault | None = None
+    broken: ParseError | None = None
     """The first fault of the last unreadable triple."""
-    near: Item | ParseFault | None = None
+    near: Item | ParseError | None = None
     """The last object that was meant as a plan but is none."""
     failures: int = 0
     unlisted: dict[str, int] = field(default_factory=dict)
@@ -135,7 +135,7 @@ class _Search:
         if name != self.latest and isinstance(self.group.get(name), Item):
             self.group = {}
         read, end = read_list(self.text, mark.end() - 1, name)
-        if isinstance(read, ParseFault):
+        if isinstance(read, ParseError):
             self.failures += 1
             end = end if self.failures > PATIENCE else mark.end()
         self.group[name], self.latest = read, name
@@ -160,21 +160,21 @@ class _Search:
             self.near = read
         return at + 1
 
-    def fault(self) -> Item | ParseFault:
+    def fault(self) -> Item | ParseError:
         of_lists = _first_fault(self.group) or self.broken
         first, second = (self.near, of_lists) if self.form == "structured" else (of_lists, self.near)
         return first or second or self._missing_plan()
 
-    def _missing_plan(self) -> ParseFault:
+    def _missing_plan(self) -> ParseError:
         where = " after the <think> block" if self.after_thought else ""
         if self.form == "structured" and not self.group:
             seen = "a <think> block that is cut off" if self.thought_cut else "none"
-            return ParseFault(
+            return ParseError(
                 "missing_object", f'Expected an object with "thought" and "steps"{where}, found {seen}.'
             )
         if self.thought_cut:
             message = "Expected the lists model_id, subtasks and access_list, found a <think> block that is cut off."
-            return ParseFault("missing_list", message)
+            return ParseError("missing_list", message)
         missing = [name for name in NAMES if name not in self.group]
         for name in missing:
             at = self.unlisted.get(name)
@@ -185,14 +185,14 @@ class _Search:
                     else "the end of the text"
                 )
                 message = f"Expected a list in square brackets for {name}, found {here}."
-                return ParseFault("not_a_list", message, at)
+                return ParseError("not_a_list", message, at)
             if misnamed := _MISNAMED[name].search(self.text):
                 message = f"Expected a list called {name}, found {quote_fragment(misnamed[1])}."
-                return ParseFault("misnamed_list", message, misnamed.start())
+                return ParseError("misnamed_list", message, misnamed.start())
         absent = " and ".join(f"no {name}" for name in missing) if self.group else "none of them"
         message = f"Expected the lists model_id, subtasks and access_list{where}, found {absent}."
-        return ParseFault("missing_list", message)
+        return ParseError("missing_list", message)
 
 
-def _first_fault(group: dict[str, Item | ParseFault]) -> ParseFault | None:
-    return next((read for read in group.values() if isinstance(read, ParseFault)), None)
+def _first_fault(group: dict[str, Item | ParseError]) -> ParseError | None:
+    return next((read for read in group.values() if isinstance(read, ParseError)), None)

@@ -13,9 +13,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from podium.workflow.fault import ParseFault, quote_fragment
+from podium.workflow.fault import ParseError, quote_fragment
 from podium.workflow.literal import Item
-from podium.workflow.model import Acceptance
 
 _KEYS = ("worker", "subtask", "sees")
 _PLAN_KEYS = frozenset({"thought", "steps", "accept"})
@@ -48,51 +47,42 @@ def begins_plan(text: str, at: int) -> bool:
     return _BEGINS.match(text, at) is not None
 
 
-def read_columns(item: Item, *, later_round: bool) -> StepColumns | Acceptance | ParseFault:
-    """The columns of a structured plan, or its acceptance of the answer, or its fault."""
+def read_columns(item: Item, *, later_round: bool) -> StepColumns | None:
+    """The columns of a structured plan. None if it accepts the answer. Raises `ParseError`."""
     fields = _fields(item)
     accept, steps = fields.get("accept"), fields.get("steps")
     if accept is not None and _flag(accept) is None:
         message = f'Expected true or false for "accept", found {item_text(accept)}.'
-        return ParseFault("bad_accept", message, accept.at)
+        raise ParseError("bad_accept", message, accept.at)
     listed = steps.value if steps is not None and isinstance(steps.value, list) else None
     if accept is not None and _flag(accept):
-        return _acceptance(accept, steps=bool(listed), later_round=later_round)
+        if not later_round:
+            message = 'Expected steps, found "accept": true in the first round: there is no answer to accept.'
+            raise ParseError("empty_plan", message, accept.at)
+        if listed:
+            message = 'Expected either steps or "accept": true, found both.'
+            raise ParseError("accept_and_steps", message, accept.at)
+        return None
     if steps is None or listed is None:
         here = "none" if steps is None else item_text(steps)
-        return ParseFault(
-            "no_steps", f'Expected a list "steps" of objects, found {here}.', (steps or item).at
-        )
+        raise ParseError("no_steps", f'Expected a list "steps" of objects, found {here}.', (steps or item).at)
     if not listed:
         way_out = ': write "accept": true to accept the answer' if later_round else ""
-        return ParseFault("empty_plan", f"Expected at least one step, found none{way_out}.", steps.at)
-    return _columns(listed)
+        raise ParseError("empty_plan", f"Expected at least one step, found none{way_out}.", steps.at)
+    rows = [_row(position, step) for position, step in enumerate(listed)]
+    return StepColumns(*map(list, zip(*rows, strict=True)))
 
 
-def _acceptance(accept: Item, *, steps: bool, later_round: bool) -> Acceptance | ParseFault:
-    if not later_round:
-        message = 'Expected steps, found "accept": true in the first round: there is no answer to accept.'
-        return ParseFault("empty_plan", message, accept.at)
-    if steps:
-        message = 'Expected either steps or "accept": true, found both.'
-        return ParseFault("accept_and_steps", message, accept.at)
-    return Acceptance()
-
-
-def _columns(steps: list[Item]) -> StepColumns | ParseFault:
-    columns = StepColumns([], [], [])
-    for position, step in enumerate(steps):
-        if not isinstance(step.value, dict):
-            message = f"Expected an object for step {position}, found {item_text(step)}."
-            return ParseFault("bad_step", message, step.at)
-        fields = _fields(step)
-        missing = next((key for key in _KEYS if key not in fields), None)
-        if missing is not None:
-            message = f'Expected "{missing}" in step {position}, found none.'
-            return ParseFault("missing_key", message, step.at)
-        for column, key in zip(columns, _KEYS, strict=True):
-            column.append(fields[key])
-    return columns
+def _row(position: int, step: Item) -> list[Item]:
+    if not isinstance(step.value, dict):
+        message = f"Expected an object for step {position}, found {item_text(step)}."
+        raise ParseError("bad_step", message, step.at)
+    fields = _fields(step)
+    missing = next((key for key in _KEYS if key not in fields), None)
+    if missing is not None:
+        message = f'Expected "{missing}" in step {position}, found none.'
+        raise ParseError("missing_key", message, step.at)
+    return [fields[key] for key in _KEYS]
 
 
 def item_text(item: Item) -> str:
