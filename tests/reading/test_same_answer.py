@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.executor.step_input import EarlierStep, StepInput, build_messages
+from podium.executor.step_input import build_messages
 from podium.reading.numerals import read_number
 from podium.reading.same_answer import answer_key
 from podium.tasks.graders.math_graders import Numeric
-from podium.types import Question
 from podium.workers import Request, VoteWorker
+from podium.workers.view import EarlierStep, WorkerView
 from podium.workers.vote import winner_is_certain
 
 SAME = (
@@ -178,8 +178,8 @@ def test_a_long_answer_has_its_key_in_bounded_time() -> None:
 
 def _vote(*answers: str, weights: str = "") -> Request:
     earlier = tuple(EarlierStep(i, f"part {i}", f"Answer: {answer}") for i, answer in enumerate(answers))
-    step_input = StepInput(Question(text="What?"), f"Vote{weights}.", earlier, None)
-    return Request(build_messages(step_input, "packed", "0f"), seed="0")
+    shown = WorkerView("What?", f"Vote{weights}.", earlier, None)
+    return Request(build_messages(shown, "packed", "0f"), seed="0")
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from podium.errors import WorkerError
-from podium.executor.step_input import StepInput, build_messages
+from podium.executor.step_input import build_messages
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter, ShownContext
 from podium.recordings.recording_model import COLUMNS
-from podium.types import ANSWER_WHOLE_QUESTION, Message, Profile, Question
+from podium.types import ANSWER_WHOLE_QUESTION, Message, Profile
 from podium.workers.base import Request
 from podium.workers.replay import ReplayWorker
-from podium.workers.view import EarlierStep
+from podium.workers.view import EarlierStep, WorkerView
 
 FOUR = "What is 2 + 2?"
 CRITIC = ShownContext("Find a fault.", ((ANSWER_WHOLE_QUESTION, "Answer: 5"),))
@@ -40,7 +40,7 @@ def replay(recording: Recording, worker: str) -> ReplayWorker:
 
 def request(subtask: str, *shown: tuple[str, str], duplicate: int = 0) -> Request:
     earlier = tuple(EarlierStep(3 * n, *step) for n, step in enumerate(shown))
-    messages = build_messages(StepInput(Question(text=FOUR), subtask, earlier), "packed", f"{duplicate:016x}")
+    messages = build_messages(WorkerView(FOUR, subtask, earlier), "packed", f"{duplicate:016x}")
     return Request(messages, seed="0", earlier_calls=5, repeat=duplicate)
 
 
@@ -90,9 +90,9 @@ async def test_replay_fails_for_a_step_that_shows_other_work(
 async def test_replay_inside_a_team_counts_the_work_shown_to_the_team(tmp_path: Path) -> None:
     recording = made(tmp_path)
     (outer,) = request("Find a fault.", (ANSWER_WHOLE_QUESTION, "Answer: 5")).messages
-    inner = build_messages(StepInput(Question(text=outer.content), ANSWER_WHOLE_QUESTION), "packed", "beef")
+    inner = build_messages(WorkerView(outer.content, ANSWER_WHOLE_QUESTION), "packed", "beef")
     assert (await replay(recording, "judge").answer(Request(inner, seed="0"))).text == "It is 4."
-    other = build_messages(StepInput(Question(text=outer.content), "Mend it."), "packed", "beef")
+    other = build_messages(WorkerView(outer.content, "Mend it."), "packed", "beef")
     with pytest.raises(WorkerError, match="with this subtask and these earlier responses"):
         await replay(recording, "ada").answer(Request(other, seed="0"))
     direct = Request((Message(role="user", content=FOUR),), seed="0")

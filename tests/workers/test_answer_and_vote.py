@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from podium.errors import WorkerError
-from podium.executor.step_input import EarlierStep, MessageLayout, StepInput, build_messages
+from podium.executor.step_input import MessageLayout, build_messages
 from podium.reading.answer import final_answer, normalise
-from podium.types import Message, Question, Usage
+from podium.types import Message, Usage
 from podium.workers import Request, VoteWorker, tool
+from podium.workers.view import EarlierStep, WorkerView
 from podium.workers.vote import NOTHING, announce, vote_key, voted_answer
 
 
@@ -56,8 +57,8 @@ def _request(
     responses: list[str], layout: MessageLayout, previous: str | None = None, subtask: str = "Vote. Answer: 1"
 ) -> Request:
     earlier = tuple(EarlierStep(i, f"part {i}", response) for i, response in enumerate(responses))
-    step_input = StepInput(Question(text="What? Answer: 0"), subtask, earlier, previous)
-    return Request(build_messages(step_input, layout, "0f"), seed="0")
+    shown = WorkerView("What? Answer: 0", subtask, earlier, previous)
+    return Request(build_messages(shown, layout, "0f"), seed="0")
 
 
 @pytest.mark.parametrize("layout", ["packed", "chat"])

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from podium.errors import WorkerError
-from podium.executor.step_input import EarlierStep, MessageLayout, StepInput, build_messages
-from podium.types import Question, Usage
+from podium.executor.step_input import MessageLayout, build_messages
+from podium.types import Usage
 from podium.workers import Request, tool
 from podium.workers.calculator import NO_EXPRESSION, CalculatorWorker
+from podium.workers.view import EarlierStep, WorkerView
 
 STYLES: tuple[MessageLayout, ...] = ("packed", "chat")
 
@@ -22,8 +23,8 @@ def request(
     missing: tuple[int, ...] = (),
 ) -> Request:
     earlier = tuple(EarlierStep(i, f"part {i}", response) for i, response in enumerate(responses))
-    step_input = StepInput(Question(text=question), subtask, earlier)
-    return Request(build_messages(step_input, layout, "0f"), seed="0", missing=missing)
+    shown = WorkerView(question, subtask, earlier)
+    return Request(build_messages(shown, layout, "0f"), seed="0", missing=missing)
 
 
 async def said(asked: Request) -> str:

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from podium.errors import WorkerError
-from podium.executor.step_input import EarlierStep, StepInput, build_messages
-from podium.types import AnswerOptions, Limits, Question, Usage
+from podium.executor.step_input import build_messages
+from podium.types import AnswerOptions, Limits, Usage
 from podium.workers import Request, tool
 from podium.workers.code import NO_PROGRAM, CodeWorker, program_in
 from podium.workers.spec import CodeSpec
+from podium.workers.view import EarlierStep, WorkerView
 
 pytestmark = pytest.mark.filterwarnings("ignore:Programs run")
 ISOLATIONS = ["bubblewrap"] * (shutil.which("bwrap") is not None) + ["none"]
@@ -44,8 +45,8 @@ def asked(
     options: AnswerOptions = AnswerOptions(),
 ) -> Request:
     earlier = tuple(EarlierStep(i, f"part {i}", response) for i, response in enumerate(responses))
-    step_input = StepInput(Question(text="What is it?"), subtask, earlier)
-    return Request(build_messages(step_input, "packed", "0f"), seed="0", missing=missing, options=options)
+    shown = WorkerView("What is it?", subtask, earlier)
+    return Request(build_messages(shown, "packed", "0f"), seed="0", missing=missing, options=options)
 
 
 def fenced(program: str) -> str:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podium.errors import ConfigError, WorkerError
-from podium.executor.step_input import MessageLayout, StepInput, build_messages
+from podium.executor.step_input import MessageLayout, build_messages
 from podium.planner import Planner, PlanRequest
 from podium.planners import SelfConsistency
 from podium.reading.answer import final_answer, normalise
@@ -22,7 +22,7 @@ from podium.trace import Plan
 from podium.types import Budget, Limits, Message, Price, Profile, Question, Usage, estimate_tokens
 from podium.workers import Pool, Request, ScriptedWorker, VoteWorker, Worker
 from podium.workers.replay import ReplayWorker, unknown_length_warning, with_answer
-from podium.workers.view import EarlierStep
+from podium.workers.view import EarlierStep, WorkerView
 from podium.workflow import Access, Step, Workflow
 
 MakeRecording = Callable[..., Recording]
@@ -54,9 +54,9 @@ def replay(recording: Recording, name: str = "ada", **options: Any) -> ReplayWor
 def request(
     text: str = FOUR, *, repeat: int = 0, question_seed: str = "7", layout: MessageLayout = "packed"
 ) -> Request:
-    step_input = StepInput(Question(text=text), "Answer the whole question.")
+    shown = WorkerView(text, "Answer the whole question.")
     return Request(
-        build_messages(step_input, layout, "feed"),
+        build_messages(shown, layout, "feed"),
         seed="0",
         question_seed=question_seed,
         earlier_calls=repeat,
@@ -95,8 +95,8 @@ async def test_recorded_thoughts_are_no_part_of_the_answer(
 
 
 async def test_replayed_response_ignores_subtask_and_visible_responses(recording: Recording) -> None:
-    step_input = StepInput(Question(text=FOUR), "Say 9.", (EarlierStep(0, "Do.", "Answer: 9"),), "Answer: 8")
-    messages = (Message(role="user", content="Hello"), *build_messages(step_input, "packed", "feed"))
+    shown = WorkerView(FOUR, "Say 9.", (EarlierStep(0, "Do.", "Answer: 9"),), "Answer: 8")
+    messages = (Message(role="user", content="Hello"), *build_messages(shown, "packed", "feed"))
     reply = await replay(recording).answer(Request(messages, seed="1"))
     assert reply.text == "Answer: 4"
 
@@ -312,8 +312,8 @@ def test_a_recorded_answer_that_looks_like_an_answer_line_is_found_whole(answer:
 async def test_a_vote_on_answers_of_several_lines_keeps_them_whole() -> None:
     shown = ["<answer>1 2\n3 4</answer>", "Answer: 5", "so\n<answer>1 2\n3 4</answer>"]
     earlier = tuple(EarlierStep(number, f"part {number}", text) for number, text in enumerate(shown))
-    step_input = StepInput(Question(text="Q?"), "Vote.", earlier)
-    reply = await VoteWorker().answer(Request(build_messages(step_input, "packed", "feed"), seed="0"))
+    shown = WorkerView("Q?", "Vote.", earlier)
+    reply = await VoteWorker().answer(Request(build_messages(shown, "packed", "feed"), seed="0"))
     assert reply.text == "2 of 3 responses agree.\n<answer>1 2\n3 4</answer>"
     assert final_answer(reply.text) == "1 2\n3 4"
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.executor.step_input import StepInput, build_messages, make_fence_mark
+from podium.executor.step_input import build_messages, make_fence_mark
 from podium.types import Message, Question
 from podium.workers.view import OWN_SUBTASK, EarlierStep, WorkerView, read_view
 
@@ -40,8 +40,8 @@ def test_a_packed_context_is_read_back_whole(
 ) -> None:
     asked = Question(text=question, history=past)
     steps = tuple(EarlierStep(i, *pair) for i, pair in enumerate(earlier))
-    step_input = StepInput(asked, subtask, steps, previous)
-    view = read_view(build_messages(step_input, "packed", make_fence_mark("0", asked)))
+    shown = WorkerView(question, subtask, steps, previous)
+    view = read_view(build_messages(shown, "packed", make_fence_mark("0", asked), history=past))
     assert view == WorkerView(
         question, subtask, tuple(EarlierStep(i, *pair) for i, pair in enumerate(earlier)), previous
     )
@@ -57,8 +57,8 @@ def test_a_chat_context_is_read_back_without_positions(
     question: str, subtask: str, earlier: list[tuple[str, str]], previous: str | None
 ) -> None:
     steps = tuple(EarlierStep(i, *pair) for i, pair in enumerate(earlier))
-    step_input = StepInput(Question(text=question), subtask, steps, previous)
-    view = read_view(build_messages(step_input, "chat", "t"))
+    shown = WorkerView(question, subtask, steps, previous)
+    view = read_view(build_messages(shown, "chat", "t"))
     assert view == WorkerView(
         question, subtask, tuple(EarlierStep(None, *pair) for pair in earlier), previous
     )

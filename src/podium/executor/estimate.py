@@ -16,7 +16,7 @@ from typing import NamedTuple
 from podium.calls.rate_limiter import model_key
 from podium.calls.worker_call import first_reservation
 from podium.executor.early_stopping import answering_steps
-from podium.executor.step_input import StepInput, build_messages
+from podium.executor.step_input import build_messages
 from podium.store.answers import PastAnswers
 from podium.types import (
     ANSWER_WHOLE_QUESTION,
@@ -29,7 +29,7 @@ from podium.types import (
 )
 from podium.workers.base import Worker, costly_workers
 from podium.workers.pool import Pool
-from podium.workers.view import EarlierStep
+from podium.workers.view import EarlierStep, WorkerView
 from podium.workflow import Step, Workflow, needed_steps
 
 ASSUMED_TOKENS = 500
@@ -141,8 +141,9 @@ def estimate_plan(
         earlier = [
             EarlierStep(j, steps[j].subtask, "    " * round(written[j])) for j in workflow.reads(position)
         ]
-        step_input = StepInput(question, steps[position].subtask, tuple(earlier))
-        messages = build_messages(step_input, "packed", "0" * 16, sees=workers[position].profile.sees)
+        view = WorkerView(question.text, steps[position].subtask, tuple(earlier))
+        images = question.images if workers[position].profile.sees else None
+        messages = build_messages(view, "packed", "0" * 16, history=question.history, images=images)
         return messages, question.options if position in answering else DEFAULT_OPTIONS
 
     def step(position: int, worker: Worker) -> StepEstimate:

@@ -27,12 +27,12 @@ from podium.executor.question_context import (
 )
 from podium.executor.schedule import Schedule
 from podium.executor.step_call import WorkerAnswer, call_with_fallbacks
-from podium.executor.step_input import StepInput, build_messages
+from podium.executor.step_input import build_messages
 from podium.trace import Attempt, Span, SpanStatus
 from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message, Question, Spent
 from podium.workers.base import Request, Worker
 from podium.workers.pool import Pool
-from podium.workers.view import EarlierStep
+from podium.workers.view import EarlierStep, WorkerView
 from podium.workflow import Step, Workflow, needed_steps
 
 _ABANDONED = "It was started while the plan was being written, and the plan does not need it."
@@ -251,9 +251,16 @@ class Execution:
                 missing.append(index)
             else:
                 earlier.append(EarlierStep(j, schedule.spans[j].subtask, response))
-        settings = context.settings
-        step_input = StepInput(context.question, step.subtask, tuple(earlier), previous, settings.messages)
-        messages = build_messages(step_input, settings.layout, context.fence_mark, sees=worker.profile.sees)
+        settings, question = context.settings, context.question
+        view = WorkerView(question.text, step.subtask, tuple(earlier), previous)
+        messages = build_messages(
+            view,
+            settings.layout,
+            context.fence_mark,
+            history=question.history,
+            images=question.images if worker.profile.sees else None,
+            conversation=settings.messages,
+        )
         sent = (worker.profile.name, messages)
         duplicates = self._sent.count(sent)
         self._sent.append(sent)
@@ -269,7 +276,7 @@ class Execution:
             sample=context.sample,
             fence_mark=context.fence_mark,
             missing=tuple(missing),
-            executor_view=step_input.view(settings.layout),
+            executor_view=None if settings.layout == "plain" else view,
             options=self._options(position),
         )
 

@@ -60,10 +60,14 @@ class WorkerView:
     """The final response of the previous round. None if the worker does not see it."""
 
     @property
+    def shows_others_work(self) -> bool:
+        """Whether the view has responses of earlier steps or rounds."""
+        return bool(self.earlier) or self.previous is not None
+
+    @property
     def is_bare(self) -> bool:
         """Whether the view has no earlier responses, and the subtask asks for the whole question."""
-        shown = self.earlier or self.previous is not None
-        return not shown and requests_whole_question(self.subtask, self.question)
+        return not self.shows_others_work and requests_whole_question(self.subtask, self.question)
 
 
 def requests_whole_question(subtask: str, question: str) -> bool:
