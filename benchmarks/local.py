@@ -32,7 +32,7 @@ from sums import QUESTIONS
 from podium import Team
 from podium.trace import Span, Trace
 from podium.types import Message
-from podium.workflow import plan_schema
+from podium.workflow import PlanRules, plan_schema
 
 MAX_STEPS = 3
 PLAN_TOKENS = 400
@@ -94,7 +94,9 @@ async def by_hand(large: Server, small: Server, trace: Trace) -> tuple[float, fl
     """Seconds of the calls of a trace, made by hand, those until the plan's first token, and the steps' answers."""
     servers = {server.name: server for server in (large, small)}
     names = tuple(profile.name for profile in trace.pool)
-    exact = plan_schema("exact", workers=len(names), names=names, max_steps=MAX_STEPS, max_tokens=PLAN_TOKENS)
+    exact = plan_schema(
+        "exact", PlanRules(workers=len(names), names=names, max_steps=MAX_STEPS), max_tokens=PLAN_TOKENS
+    )
     schema = {"name": "write_plan", "schema": exact, "strict": True}
     (round_,) = trace.rounds
     began = time.perf_counter()

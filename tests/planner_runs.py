@@ -21,7 +21,7 @@ from podium.types import Budget, Limits, Price, Profile, Question, Rating
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 from podium.workers.vote import VOTE, VoteWorker
-from podium.workflow import Acceptance, parse
+from podium.workflow import Acceptance, PlanRules, parse
 
 QUESTION = "What is 6 times 7?"
 REPLIES = (
@@ -144,7 +144,10 @@ def _run_and_check(
         assert round_.error is None
         decision = round_.workflow or Acceptance()
         size = len(round_.workflow.steps) if round_.workflow else 1
-        assert parse(round_.plan.text, workers=count + 1, max_steps=size, later_round=number > 0) == decision
+        assert (
+            parse(round_.plan.text, PlanRules(workers=count + 1, max_steps=size, later_round=number > 0))
+            == decision
+        )
         if round_.plan.accepted_step is not None:
             at, step = round_.plan.accepted_step
             assert round_.response == trace.rounds[at].spans[step].response is not None

@@ -10,7 +10,7 @@ from podium.calls import AttemptLog, Ledger
 from podium.trace import Plan, Trace, VoteCount
 from podium.types import Budget, Profile, Question
 from podium.workers.view import EarlierStep
-from podium.workflow import Acceptance, AccessRule, PlanError, PlanForm, Step, Workflow, parse
+from podium.workflow import AccessRule, PlanRules, Step, Workflow, parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +74,10 @@ class PlanRequest:
     are more. They are run at once, so none may still change or be the last. If it is None, the caller waits for the
     whole plan."""
 
-    def parse(
-        self, text: str, *, form: PlanForm = "lists", access: AccessRule = "lists", cut: bool = False
-    ) -> Workflow | Acceptance | PlanError:
-        """The decision in a completion, by the rules of this request. The other arguments are those of `parse`."""
-        return parse(
-            text,
-            workers=len(self.pool),
-            names=[profile.name for profile in self.pool],
-            form=form,
-            max_steps=self.max_steps,
-            later_round=bool(self.earlier_rounds),
-            access=access,
-            cut=cut,
-        )
+    def rules(self, access: AccessRule) -> PlanRules:
+        """What the plan may contain, if its access lists may contain `access`."""
+        names = tuple(profile.name for profile in self.pool)
+        return PlanRules(len(names), names, self.max_steps, bool(self.earlier_rounds), access)
 
     @property
     def ledger(self) -> Ledger:
@@ -176,7 +166,7 @@ class PrewrittenPlans(Planner):
             request.ledger.count_only(written.spent)
             return written
         cut = self.cut and number == len(self.plans) - 1
-        return Plan(written, request.parse(written, access=self.access, cut=cut))
+        return Plan(written, parse(written, request.rules(self.access), cut=cut))
 
 
 class Learner(Planner):

@@ -16,7 +16,7 @@ from podium.conductor.instructions import EXAMPLE_NAMES
 from podium.conductor.prompt import rating_text, second_prompt, thinking_prompt
 from podium.planner import EarlierRound, PlanRequest
 from podium.types import AnswerOptions, Message, Price, Profile, Question, Rating
-from podium.workflow import PlanError, Step, Workflow, parse, topology
+from podium.workflow import PlanError, PlanRules, Step, Workflow, parse, topology
 
 POOL = (
     Profile(
@@ -33,7 +33,7 @@ POOL = (
 
 QUESTION = Question(text="How many days are there between 3 May and 9 June?")
 
-WORKFLOW = parse('model_id = [1]\nsubtasks = ["Count."]\naccess_list = [[]]', workers=3)
+WORKFLOW = parse('model_id = [1]\nsubtasks = ["Count."]\naccess_list = [[]]', PlanRules(workers=3))
 assert isinstance(WORKFLOW, Workflow)
 
 SITUATIONS = {
@@ -125,13 +125,13 @@ def test_the_brief_prompt_is_the_form_that_policies_are_trained_on() -> None:
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.question[:20])
 def test_every_example_is_a_plan_with_some_thought_before_it(example: PlanExample) -> None:
-    assert isinstance(parse(example.completion, workers=example.workers), Workflow)
+    assert isinstance(parse(example.completion, PlanRules(workers=example.workers)), Workflow)
     assert not example.completion.startswith("model_id")
 
 
 def test_the_examples_that_are_shown_differ_in_steps_and_topology() -> None:
     shown = EXAMPLES[: PromptSettings().examples]
-    plans = [parse(example.completion, workers=example.workers) for example in shown]
+    plans = [parse(example.completion, PlanRules(workers=example.workers)) for example in shown]
     workflows = [plan for plan in plans if isinstance(plan, Workflow)]
     assert len({len(workflow.steps) for workflow in workflows}) >= 3
     assert len({topology(workflow) for workflow in workflows}) >= 3
@@ -145,7 +145,7 @@ def test_no_example_breaks_the_step_limit(max_steps: int) -> None:
     shown = [example for example in EXAMPLES if example.question in system]
     assert shown
     for example in shown:
-        plan = parse(example.completion, workers=example.workers, max_steps=max_steps)
+        plan = parse(example.completion, PlanRules(workers=example.workers, max_steps=max_steps))
         assert isinstance(plan, Workflow)
 
 
@@ -206,7 +206,7 @@ def test_a_fence_cannot_be_closed_from_inside(response: str) -> None:
 
 def test_a_second_prompt_shows_the_completion_and_the_whole_error(snapshot: SnapshotAssertion) -> None:
     completion = 'I think so.\nmodel_id = [7]\nsubtasks = ["Count."]\naccess_list = [[]]'
-    error = parse(completion, workers=3)
+    error = parse(completion, PlanRules(workers=3))
     assert isinstance(error, PlanError)
     first = build_prompt(SITUATIONS["first round"], PromptSettings())
     messages = second_prompt(first, completion, error, PromptSettings())
@@ -401,7 +401,7 @@ def test_every_example_of_a_prompt_is_a_plan_in_the_form_that_it_asks_for(
     _, _, shown = system.partition("xample")
     marks = '{"thought"' if form == "structured" else "model_id = "
     plans = [
-        parse(marks + text, workers=8, names=EXAMPLE_NAMES, access=access)  # type: ignore[arg-type]
+        parse(marks + text, PlanRules(workers=8, names=EXAMPLE_NAMES, access=access))  # type: ignore[arg-type]
         for text in shown.split(marks)[1:]
     ]
     assert len(plans) >= 2

@@ -17,7 +17,7 @@ from podium.team.team_worker import TeamWorker
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION, Budget, Profile
 from podium.workers import Pool, ScriptedWorker
-from podium.workflow import Access, Step, Workflow, parse, render
+from podium.workflow import Access, PlanRules, Step, Workflow, parse, render
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,7 @@ async def test_beyond_recording_ignores_outer_space_of_a_repeated_question(tmp_p
     question, responses = world()[0]
     spaced = type(question)("q", f"{question.text}\n", None, None, "test")
     recording = write_recording(tmp_path / "r.parquet", [(spaced, responses)])
-    workflow = parse(render(Workflow((Step(0, spaced.text),))), workers=1)
+    workflow = parse(render(Workflow((Step(0, spaced.text),))), PlanRules(workers=1))
     assert isinstance(workflow, Workflow)
     runner = Runner(Constant(workflow, ("ada",)), pool_of(recording))
     evaluation = await evaluate(runner, tasks_of(recording, "test"))

@@ -18,7 +18,7 @@ from podium.trace import Plan, Trace
 from podium.trace import serialization as jsonl
 from podium.types import Question
 from podium.workers.view import read_view
-from podium.workflow import Access, Step, Workflow, parse
+from podium.workflow import Access, PlanRules, Step, Workflow, parse
 from podium_testing import POISONS, FaultServer, Poison, Rule
 
 QUESTION = Question(text="What is 2 + 2?")
@@ -130,4 +130,4 @@ async def test_a_response_without_a_text_is_a_step_that_failed(pool_at):
 
 @pytest.mark.parametrize("name", [name for name in POISONS if name != "plan"])
 def test_poison_texts_do_not_parse_as_a_plan(name):
-    assert not isinstance(parse(POISONS[name], workers=2), Workflow)
+    assert not isinstance(parse(POISONS[name], PlanRules(workers=2)), Workflow)

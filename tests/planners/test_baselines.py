@@ -21,7 +21,7 @@ from podium.planners.baseline import voting_step
 from podium.planners.constant_and_random import PHRASES
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION, Profile, Question
-from podium.workflow import Acceptance, Access, Step, Workflow, check, parse, render
+from podium.workflow import Acceptance, Access, PlanRules, Step, Workflow, check, parse, render
 
 
 def request(*names: str, **others) -> PlanRequest:
@@ -45,7 +45,7 @@ PLANNERS = [
 async def test_text_of_a_baseline_plan_parses_to_its_decision(planner):
     plan: Plan = await planner.plan(request("a", "b", "vote"))
     assert isinstance(plan.decision, Workflow)
-    assert parse(plan.text, workers=3, max_steps=9) == plan.decision
+    assert parse(plan.text, PlanRules(workers=3, max_steps=9)) == plan.decision
 
 
 @pytest.mark.parametrize("planner", PLANNERS, ids=lambda planner: planner.name)
@@ -53,7 +53,7 @@ async def test_it_accepts_in_a_later_round(planner):
     again = request("a", "b", "vote", earlier_rounds=(EarlierRound(CHAIN, "42"),))
     plan = await planner.plan(again)
     assert plan.decision == Acceptance()
-    assert parse(plan.text, workers=3, later_round=True) == Acceptance()
+    assert parse(plan.text, PlanRules(workers=3, later_round=True)) == Acceptance()
 
 
 async def test_single_baseline_gives_its_worker_the_whole_question():
@@ -118,7 +118,7 @@ def test_constant_plan_file_without_a_valid_plan_is_refused(text, says):
 def test_random_workflows_are_valid_whatever_the_pool(random, workers, max_steps):
     for access in ("lists", "all_or_none"):
         workflow = random_workflow(random, workers=workers, max_steps=max_steps, access=access)
-        assert check(workflow, workers=workers, max_steps=max_steps, access=access) is None
+        assert check(workflow, PlanRules(workers=workers, max_steps=max_steps, access=access)) is None
 
 
 def test_random_workflows_use_all_numbers_of_steps_workers_and_access():
@@ -164,7 +164,7 @@ def test_a_vote_is_on_all_steps_and_on_the_answer_of_the_round_before() -> None:
     assert vote.access.sees_previous
     plan = Workflow((*[Step(0, ANSWER_WHOLE_QUESTION)] * 4, vote))
     assert plan.reads(4) == (0, 1, 2, 3)
-    assert parse(render(plan), workers=2, max_steps=5) == plan
+    assert parse(render(plan), PlanRules(workers=2, max_steps=5)) == plan
 
 
 def test_a_vote_needs_the_tool_of_that_name() -> None:

@@ -18,7 +18,7 @@ from podium.types import ANSWER_WHOLE_QUESTION, Budget, Profile, Question
 from podium.workers import Pool, VoteWorker
 from podium.workers.replay import ReplayWorker
 from podium.workers.vote import NOTHING
-from podium.workflow import Acceptance, Access, Step, Workflow, parse
+from podium.workflow import Acceptance, Access, PlanRules, Step, Workflow, parse
 
 MakeRecording = Callable[..., Recording]
 PLAIN = "Give the most frequent answer."
@@ -33,7 +33,7 @@ def request(
 async def steps_of(planner: Planner, *names: str) -> list[tuple[int, str, Access]]:
     plan = await planner.plan(request(*names))
     assert isinstance(plan.decision, Workflow)
-    assert parse(plan.text, workers=len(names), max_steps=9) == plan.decision
+    assert parse(plan.text, PlanRules(workers=len(names), max_steps=9)) == plan.decision
     return [(step.worker, step.subtask, step.access) for step in plan.decision.steps]
 
 
@@ -89,7 +89,7 @@ async def test_a_cascade_calls_the_expensive_worker_unless_all_agree(
     asked = request("a", "b", "c", "vote", earlier_rounds=(earlier_round,))
     plan = await Cascade(("a", "b"), "c").plan(asked)
     assert plan.decision == decision
-    assert parse(plan.text, workers=4, later_round=True) == decision
+    assert parse(plan.text, PlanRules(workers=4, later_round=True)) == decision
 
 
 async def test_cascade_accepts_the_answer_of_its_expensive_worker() -> None:

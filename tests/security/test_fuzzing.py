@@ -28,7 +28,7 @@ from podium.tasks.graders.json_grader import Json
 from podium.tasks.graders.latex import expression
 from podium.tasks.graders.math_graders import Math, Numeric
 from podium.tasks.graders.text_graders import Exact, Normalised, Regex, SetOf
-from podium.workflow import Acceptance, PlanError, Workflow, parse, render
+from podium.workflow import Acceptance, PlanError, PlanRules, Workflow, parse, render
 
 TIMES = 60 if os.environ.get("PODIUM_NIGHTLY") else 1 / 12
 
@@ -69,10 +69,10 @@ values = st.recursive(
 @given(text=plan_like, later_round=st.booleans())
 @fuzz(2000)
 def test_any_text_is_a_plan_or_an_error_with_a_place(text: str, later_round: bool) -> None:
-    plan = parse(text, workers=3, later_round=later_round)
+    plan = parse(text, PlanRules(workers=3, later_round=later_round))
     assert isinstance(plan, Workflow | Acceptance | PlanError)
     if isinstance(plan, Workflow):
-        assert parse(render(plan), workers=3, later_round=later_round) == plan
+        assert parse(render(plan), PlanRules(workers=3, later_round=later_round)) == plan
 
 
 def containers(value: Any) -> list[Any]:

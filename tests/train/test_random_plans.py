@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from podium.rollout.collapse import entropy
 from podium.train.random_plans import WORDINGS, random_plan, random_thought
 from podium.types import Profile
-from podium.workflow import AccessRule, check, parse, render
+from podium.workflow import AccessRule, PlanRules, check, parse, render
 from podium.workflow.graph import needed_steps, topology
 
 POOL = (
@@ -30,13 +30,13 @@ ACCESS: list[AccessRule] = ["lists", "all_or_none"]
 @given(random=st.randoms(use_true_random=False), max_steps=st.integers(1, 6))
 def test_every_plan_is_valid_and_runs_whole(random: Random, max_steps: int, access: AccessRule) -> None:
     plan = random_plan(random, POOL, max_steps=max_steps, access=access)
-    assert check(plan, workers=len(POOL), max_steps=max_steps, access=access) is None
+    assert check(plan, PlanRules(workers=len(POOL), max_steps=max_steps, access=access)) is None
     assert len(needed_steps(plan)) == len(plan.steps)
     for position, step in enumerate(plan.steps):
         assert plan.reads(position) or not POOL[step.worker].requires_earlier_responses
     thought = random_thought(random, [NAMES[step.worker] for step in plan.steps])
     written = render(plan, "structured", names=NAMES, thought=thought)
-    assert parse(written, workers=len(POOL), max_steps=max_steps, names=NAMES) == plan
+    assert parse(written, PlanRules(workers=len(POOL), max_steps=max_steps, names=NAMES)) == plan
 
 
 @pytest.mark.parametrize("access", ACCESS)
@@ -62,4 +62,4 @@ def test_no_wording_names_a_kind_of_question() -> None:
 
 def test_a_team_of_tools_alone_still_gets_plans() -> None:
     plan = random_plan(Random(0), POOL[2:], max_steps=3)
-    assert check(plan, workers=2, max_steps=3) is None
+    assert check(plan, PlanRules(workers=2, max_steps=3)) is None

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 
 from plan_texts import WORKERS, workflows
-from podium.workflow import Access, PlanError, Step, Workflow, check, render
+from podium.workflow import Access, PlanError, PlanRules, Step, Workflow, check, render
 
 ALL = Access(all=True)
 
@@ -87,31 +87,31 @@ def flow(*accesses: Access, worker: int = 0, subtask: str = "Do it.") -> Workflo
     ids=lambda value: value if isinstance(value, str) and " " not in value else "",
 )
 def test_a_workflow_that_cannot_be_run_is_refused(workflow: Workflow, kind: str, message: str) -> None:
-    assert check(workflow, workers=4) == PlanError(kind, message)
+    assert check(workflow, PlanRules(workers=4)) == PlanError(kind, message)
 
 
 @given(workflows(later_round=True))
 def test_a_valid_workflow_passes(workflow: Workflow) -> None:
-    assert check(workflow, workers=WORKERS, later_round=True) is None
+    assert check(workflow, PlanRules(workers=WORKERS, later_round=True)) is None
 
 
 @given(workflows())
 def test_workflow_above_the_step_limit_is_an_error(workflow: Workflow) -> None:
-    error = check(workflow, workers=WORKERS, max_steps=len(workflow.steps) - 1)
+    error = check(workflow, PlanRules(workers=WORKERS, max_steps=len(workflow.steps) - 1))
     assert error is not None
     assert error.kind in ("too_many_steps", "empty_plan")
 
 
 def test_all_at_the_first_step_reads_nothing() -> None:
     workflow = flow(ALL)
-    assert check(workflow, workers=1) is None
+    assert check(workflow, PlanRules(workers=1)) is None
     assert workflow.reads(0) == ()
 
 
 def test_the_largest_workflow_that_fits_passes() -> None:
     workflow = flow(*[Access()] * 8, subtask="é" * 4_000)
     assert len(render(workflow).encode()) < 64 * 1024
-    assert check(workflow, workers=1, max_steps=8) is None
+    assert check(workflow, PlanRules(workers=1, max_steps=8)) is None
 
 
 @pytest.mark.parametrize(
@@ -125,12 +125,12 @@ def test_the_largest_workflow_that_fits_passes() -> None:
 )
 def test_partial_access_is_refused_under_all_or_none(access: Access, found: str) -> None:
     workflow = flow(Access(), ALL, access)
-    assert check(workflow, workers=1, later_round=True) is None
-    assert check(workflow, workers=1, later_round=True, access="all_or_none") == PlanError(
+    assert check(workflow, PlanRules(workers=1, later_round=True)) is None
+    assert check(workflow, PlanRules(workers=1, later_round=True, access="all_or_none")) == PlanError(
         "partial_access",
         f'Expected [] or ["all"] for step 2, found {found}: a step sees all earlier work or none.',
     )
 
 
 def test_empty_and_all_access_pass_under_all_or_none() -> None:
-    assert check(flow(Access(), ALL, Access(), ALL), workers=1, access="all_or_none") is None
+    assert check(flow(Access(), ALL, Access(), ALL), PlanRules(workers=1, access="all_or_none")) is None

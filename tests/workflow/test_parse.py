@@ -15,7 +15,17 @@ from refused_sense import REFUSED_SENSE
 from workflow_cases import ONE, TWO, Accepted, Refused, lists
 
 from plan_texts import WORKERS, damaged, plan_like, workflows
-from podium.workflow import Acceptance, PlanError, PlanForm, Workflow, check, parse, render, text_before_lists
+from podium.workflow import (
+    Acceptance,
+    PlanError,
+    PlanForm,
+    PlanRules,
+    Workflow,
+    check,
+    parse,
+    render,
+    text_before_lists,
+)
 
 ACCEPTED = ACCEPTED_FORMATTING + ACCEPTED_DRAFTS + ACCEPTED_VALUES
 REFUSED = REFUSED_FORMS + REFUSED_MARKS + REFUSED_SENSE + REFUSED_ACCESS
@@ -71,19 +81,21 @@ UNITS = [
 
 @pytest.mark.parametrize("case", ACCEPTED, ids=lambda case: case.dress)
 def test_parser_reads_a_plan_in_any_formatting(case: Accepted) -> None:
-    assert parse(case.text, workers=3, later_round=case.later_round) == case.expected
+    assert parse(case.text, PlanRules(workers=3, later_round=case.later_round)) == case.expected
 
 
 @pytest.mark.parametrize("case", ACCEPTED, ids=lambda case: case.dress)
 def test_replaced_plan_is_read_after_the_same_thoughts(case: Accepted) -> None:
     text = text_before_lists(case.text) + render(case.expected)
-    assert parse(text, workers=3, later_round=case.later_round) == case.expected
+    assert parse(text, PlanRules(workers=3, later_round=case.later_round)) == case.expected
     assert case.text.startswith(text_before_lists(case.text))
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.fault)
 def test_a_text_that_is_no_plan_is_refused_with_one_sentence_and_the_place(case: Refused) -> None:
-    plan = parse(case.text, workers=case.workers, max_steps=case.max_steps, later_round=case.later_round)
+    plan = parse(
+        case.text, PlanRules(workers=case.workers, max_steps=case.max_steps, later_round=case.later_round)
+    )
     assert isinstance(plan, PlanError)
     assert (plan.kind, str(plan)) == (case.kind, case.error)
 
@@ -97,9 +109,10 @@ FORMS = [("lists", ()), ("structured", ()), ("structured", NAMES)]
 def test_rendered_plan_is_parsed_back(
     form: PlanForm, names: tuple[str, ...], workflow: Workflow, thought: str
 ) -> None:
-    assert check(workflow, workers=WORKERS) is None
+    assert check(workflow, PlanRules(workers=WORKERS)) is None
     assert (
-        parse(render(workflow, form, names=names, thought=thought), workers=WORKERS, names=names) == workflow
+        parse(render(workflow, form, names=names, thought=thought), PlanRules(workers=WORKERS, names=names))
+        == workflow
     )
 
 
@@ -109,21 +122,21 @@ def test_rendered_plan_inside_prose_is_parsed_back_in_a_later_round(
     form: PlanForm, names: tuple[str, ...], workflow: Workflow, prose: str
 ) -> None:
     text = f"{prose}\n```python\n{render(workflow, form, names=names)}\n```\n{prose}"
-    assert parse(text, workers=WORKERS, names=names, later_round=True) == workflow
+    assert parse(text, PlanRules(workers=WORKERS, names=names, later_round=True)) == workflow
 
 
 @pytest.mark.parametrize("form", ["lists", "structured"])
 def test_an_acceptance_is_read_back(form: PlanForm) -> None:
-    assert parse(render(Acceptance(), form), workers=1, later_round=True) == Acceptance()
+    assert parse(render(Acceptance(), form), PlanRules(workers=1, later_round=True)) == Acceptance()
 
 
 @given(damaged() | plan_like | st.text(), st.booleans())
 @example("\ud800 model_id = [\udfff", False)
 def test_any_text_is_a_runnable_workflow_an_acceptance_or_an_error(text: str, later: bool) -> None:
-    plan = parse(text, workers=2, later_round=later)
+    plan = parse(text, PlanRules(workers=2, later_round=later))
     if isinstance(plan, Workflow):
-        assert check(plan, workers=2, later_round=later) is None
-        assert parse(render(plan), workers=2, later_round=later) == plan
+        assert check(plan, PlanRules(workers=2, later_round=later)) is None
+        assert parse(render(plan), PlanRules(workers=2, later_round=later)) == plan
     elif isinstance(plan, PlanError):
         assert_is_showable(plan)
     else:
@@ -133,7 +146,7 @@ def test_any_text_is_a_runnable_workflow_an_acceptance_or_an_error(text: str, la
 
 @given(st.lists(st.sampled_from(list(range(-2, 5))), min_size=1, max_size=4), plan_like)
 def test_an_error_is_one_sentence_over_one_line_with_its_caret_inside(ids: list[int], tail: str) -> None:
-    plan = parse(f"{lists(model_id=str(ids))}{tail}", workers=3)
+    plan = parse(f"{lists(model_id=str(ids))}{tail}", PlanRules(workers=3))
     if isinstance(plan, PlanError):
         assert_is_showable(plan)
 
@@ -158,7 +171,7 @@ def test_a_long_text_of_any_kind_is_done_with_at_once(head: str, unit: str) -> N
     # Quadratic work shows in a quarter of the longest text too.
     text = head + unit * ((LONGEST // 4 - len(head.encode())) // len(unit.encode()))
     began = time.process_time()
-    plan = parse(text, workers=2)
+    plan = parse(text, PlanRules(workers=2))
     # Some tens of milliseconds; what is quadratic takes minutes.
     assert time.process_time() - began < 2
     assert isinstance(plan, PlanError)
@@ -174,18 +187,20 @@ def test_no_repeated_scrap_of_a_plan_takes_long(scrap: list[str]) -> None:
     unit = "".join(scrap)
     text = "subtasks=[" + unit * ((LONGEST - 10) // len(unit.encode()))
     began = time.process_time()
-    parse(text, workers=2)
+    parse(text, PlanRules(workers=2))
     assert time.process_time() - began < 2
 
 
 def test_a_text_over_64_kib_is_refused_unread() -> None:
     fits = lists().ljust(LONGEST)
-    assert parse(fits, workers=3) == TWO
-    assert str(parse(fits + " ", workers=3)) == "Expected at most 65536 bytes of text, found 65537."
+    assert parse(fits, PlanRules(workers=3)) == TWO
+    assert (
+        str(parse(fits + " ", PlanRules(workers=3))) == "Expected at most 65536 bytes of text, found 65537."
+    )
 
 
 def test_the_limit_of_a_text_counts_bytes() -> None:
-    plan = parse("é" * 40_000, workers=3)
+    plan = parse("é" * 40_000, PlanRules(workers=3))
     assert isinstance(plan, PlanError)
     assert (plan.kind, plan.message) == (
         "text_too_long",
@@ -197,8 +212,8 @@ def test_a_subtask_over_8000_characters_is_refused() -> None:
     def text(length: int) -> str:
         return lists(model_id="[1]", subtasks=f'["{"x" * length}"]', access_list="[[]]")
 
-    assert isinstance(parse(text(8_000), workers=3), Workflow)
-    assert str(parse(text(8_001), workers=3)) == (
+    assert isinstance(parse(text(8_000), PlanRules(workers=3)), Workflow)
+    assert str(parse(text(8_001), PlanRules(workers=3))) == (
         "Expected at most 8000 characters of subtask for step 0, found 8001.\n"
         f'    subtasks = ["{"x" * 59}…\n'
         "                ^"
@@ -207,7 +222,7 @@ def test_a_subtask_over_8000_characters_is_refused() -> None:
 
 def test_a_place_deep_in_a_long_line_is_shown_with_a_stretch_on_both_sides() -> None:
     wide = "model_id = [0]; " * 1_000
-    plan = parse(f"{wide}{lists(model_id='[1,, 0]')}", workers=3)
+    plan = parse(f"{wide}{lists(model_id='[1,, 0]')}", PlanRules(workers=3))
     assert str(plan) == (
         "Expected an entry of model_id, found ','.\n"
         "    … [0]; model_id = [0]; model_id = [0]; model_id = [0]; model_id = [1,, 0]\n"
@@ -218,24 +233,28 @@ def test_a_place_deep_in_a_long_line_is_shown_with_a_stretch_on_both_sides() -> 
 def test_drafts_that_break_off_do_not_swallow_the_plan_after_them() -> None:
     draft = 'subtasks = ["Maybe\n'
     assert (
-        parse(draft * 5 + lists(model_id="[1]", subtasks='["Answer."]', access_list="[[]]"), workers=3) == ONE
+        parse(
+            draft * 5 + lists(model_id="[1]", subtasks='["Answer."]', access_list="[[]]"),
+            PlanRules(workers=3),
+        )
+        == ONE
     )
 
 
 def test_nothing_in_a_plan_is_evaluated(tmp_path: object) -> None:
     text = lists(model_id="[exec('raise SystemExit'), 0]")
-    assert isinstance(parse(text, workers=3), PlanError)
+    assert isinstance(parse(text, PlanRules(workers=3)), PlanError)
 
 
 def test_a_pool_of_none_is_an_error_like_any_other() -> None:
-    assert str(parse(lists(), workers=0)).splitlines()[0] == (
+    assert str(parse(lists(), PlanRules(workers=0))).splitlines()[0] == (
         "Expected a worker of the pool (there is none) for step 0, found 2."
     )
 
 
 def test_caret_marks_the_partial_access_list_under_all_or_none() -> None:
     text = lists(access_list='[["all"], [0]]')
-    error = parse(text, workers=3, access="all_or_none")
+    error = parse(text, PlanRules(workers=3, access="all_or_none"))
     assert isinstance(error, PlanError)
     assert error.kind == "partial_access"
     assert str(error).endswith(
@@ -243,11 +262,11 @@ def test_caret_marks_the_partial_access_list_under_all_or_none() -> None:
     access_list = [["all"], [0]]
                             ^"""
     )
-    assert isinstance(parse(text, workers=3), Workflow)
+    assert isinstance(parse(text, PlanRules(workers=3)), Workflow)
 
 
 def test_all_or_none_accepts_a_step_number_beside_all() -> None:
-    plan = parse(lists(access_list='[["all"], [0, "all"]]'), workers=3, access="all_or_none")
+    plan = parse(lists(access_list='[["all"], [0, "all"]]'), PlanRules(workers=3, access="all_or_none"))
     assert isinstance(plan, Workflow)
     assert plan.steps[1].access.all
 
@@ -263,7 +282,7 @@ def test_all_or_none_accepts_a_step_number_beside_all() -> None:
     ],
 )
 def test_a_draft_in_a_thought_that_was_cut_off_is_no_plan(text: str, expected: Workflow | None) -> None:
-    read = parse(text, workers=3, cut=True)
+    read = parse(text, PlanRules(workers=3), cut=True)
     if expected is None:
         assert isinstance(read, PlanError)
         assert read.kind == "missing_list"
@@ -287,6 +306,8 @@ def test_a_draft_in_a_thought_that_was_cut_off_is_no_plan(text: str, expected: W
     ],
 )
 def test_caret_is_aligned_on_a_terminal(subtask: str, columns: int) -> None:
-    plan = parse(lists(model_id="[1, 1]", subtasks=f'["{subtask}", 7]', access_list="[[], []]"), workers=3)
+    plan = parse(
+        lists(model_id="[1, 1]", subtasks=f'["{subtask}", 7]', access_list="[[], []]"), PlanRules(workers=3)
+    )
     assert isinstance(plan, PlanError)
     assert plan.column == len('subtasks = ["') + columns + len('", ')

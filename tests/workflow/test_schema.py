@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from plan_texts import WORKERS, workflows
-from podium.workflow import Acceptance, PlanError, Workflow, parse, plan_schema, render
+from podium.workflow import Acceptance, PlanError, PlanRules, Workflow, parse, plan_schema, render
 from podium.workflow.schema import SchemaKind
 
 NAMES = ("coder", "vote", "7", "mini")
@@ -19,7 +19,7 @@ KINDS: list[SchemaKind] = ["exact", "portable"]
 
 @cache
 def validator(kind: SchemaKind, names: tuple[str, ...], later_round: bool) -> Draft202012Validator:
-    schema = plan_schema(kind, workers=WORKERS, names=names, later_round=later_round)
+    schema = plan_schema(kind, PlanRules(workers=WORKERS, names=names, later_round=later_round))
     Draft202012Validator.check_schema(schema)
     return Draft202012Validator(schema)
 
@@ -89,8 +89,10 @@ def test_a_plan_that_breaks_a_rule_does_not_fit(workflow: Workflow, data: st.Dat
 
 @given(workflows(), st.integers(1, 5))
 def test_exact_allows_as_many_steps_as_parse_does(workflow: Workflow, most: int) -> None:
-    schema = plan_schema("exact", workers=WORKERS, names=NAMES, max_steps=most)
-    read = parse(render(workflow, "structured", names=NAMES), workers=WORKERS, names=NAMES, max_steps=most)
+    schema = plan_schema("exact", PlanRules(workers=WORKERS, names=NAMES, max_steps=most))
+    read = parse(
+        render(workflow, "structured", names=NAMES), PlanRules(workers=WORKERS, names=NAMES, max_steps=most)
+    )
     fits_schema = Draft202012Validator(schema).is_valid(written(workflow))
     assert fits_schema == (isinstance(read, Workflow) and last_sees(workflow))
 
@@ -105,7 +107,7 @@ def test_exact_allows_as_many_steps_as_parse_does(workflow: Workflow, most: int)
     ],
 )
 def test_few_tokens_allow_fewer_steps_before_shorter_texts(max_tokens: int, steps: int, chars: int) -> None:
-    schema = plan_schema("exact", workers=2, max_steps=5, max_tokens=max_tokens)
+    schema = plan_schema("exact", PlanRules(workers=2, max_steps=5), max_tokens=max_tokens)
     assert max(form["maxItems"] for form in schema["properties"]["steps"]["anyOf"]) == steps
     assert schema["$defs"]["step0"]["properties"]["subtask"]["maxLength"] == chars
 
@@ -122,7 +124,9 @@ def test_few_tokens_allow_fewer_steps_before_shorter_texts(max_tokens: int, step
 def test_schema_requires_access_for_workers_that_need_responses(
     worker: str, sees: list[object], later_round: bool, allowed: bool
 ) -> None:
-    schema = plan_schema("exact", workers=WORKERS, names=NAMES, later_round=later_round, need_responses=(1,))
+    schema = plan_schema(
+        "exact", PlanRules(workers=WORKERS, names=NAMES, later_round=later_round), need_responses=(1,)
+    )
     first = {"worker": worker, "subtask": "x", "sees": sees}
     steps = [first, {"worker": "coder", "subtask": "y", "sees": [0]}]
     assert Draft202012Validator(schema).is_valid({"thought": "", "steps": steps}) == allowed
@@ -131,7 +135,7 @@ def test_schema_requires_access_for_workers_that_need_responses(
 
 
 def test_a_team_of_tools_alone_may_see_nothing() -> None:
-    schema = plan_schema("exact", workers=2, need_responses=(0, 1))
+    schema = plan_schema("exact", PlanRules(workers=2), need_responses=(0, 1))
     steps = [{"worker": 1, "subtask": "x", "sees": []}]
     assert Draft202012Validator(schema).is_valid({"thought": "", "steps": steps})
 
@@ -143,7 +147,7 @@ def test_all_or_none_schema_allows_no_step_numbers() -> None:
 
     for kind in KINDS:
         validator = Draft202012Validator(
-            plan_schema(kind, workers=2, access="all_or_none", later_round=False)
+            plan_schema(kind, PlanRules(workers=2, access="all_or_none", later_round=False))
         )
         assert validator.is_valid(sees("all"))
         assert not validator.is_valid(sees(0))
@@ -158,7 +162,7 @@ def test_portable_schema_uses_only_widely_supported_keywords(later_round: bool) 
             return []
         return [schema, *(found for value in schema.values() for found in objects(value))]
 
-    schema = plan_schema("portable", workers=WORKERS, names=NAMES, later_round=later_round)
+    schema = plan_schema("portable", PlanRules(workers=WORKERS, names=NAMES, later_round=later_round))
     assert schema["type"] == "object"
     for part in objects(schema):
         if part.get("type") == "object":
@@ -173,4 +177,4 @@ def test_portable_schema_uses_only_widely_supported_keywords(later_round: bool) 
 def test_a_plan_of_the_schema_can_still_be_wrong() -> None:
     plan = {"thought": "", "steps": [{"worker": "mini", "subtask": " ", "sees": []}]}
     assert fits(plan, "exact")
-    assert isinstance(parse(json.dumps(plan), workers=WORKERS, names=NAMES), PlanError)
+    assert isinstance(parse(json.dumps(plan), PlanRules(workers=WORKERS, names=NAMES)), PlanError)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plan_texts import WORKERS, workflows
-from podium.workflow import StepReader, Workflow, parse, render
+from podium.workflow import PlanRules, StepReader, Workflow, parse, render
 
 NAMES = [f"worker-{number}" for number in range(WORKERS)]
 
@@ -22,7 +22,7 @@ def steps_told(pieces: list[str], *, named: bool) -> list[Workflow]:
         written = reader.feed(piece)
         if written is not None:
             names = NAMES if named else ()
-            plan = parse(written, workers=len(NAMES), max_steps=5, names=names, form="structured")
+            plan = parse(written, PlanRules(workers=len(NAMES), max_steps=5, names=names), form="structured")
             assert isinstance(plan, Workflow)
             told.append(plan)
     return told

@@ -9,7 +9,7 @@ from podium.conductor.checkpoint import TrainingScope
 from podium.errors import ConfigError
 from podium.team.team_file import open_pool
 from podium.types import ANSWER_WHOLE_QUESTION
-from podium.workflow import Acceptance, PlanError, Workflow, parse
+from podium.workflow import Acceptance, PlanError, PlanRules, Workflow, parse
 from podium_lab.exercises.abilities import ABILITIES
 from podium_lab.exercises.cases import (
     SCOPE,
@@ -90,7 +90,7 @@ def test_plans_of_examples_are_valid_in_both_rounds():
         models = re.search(r"Models:\n((?:\d+: .+\n)+)", example.prompt)[1].count("\n")
         steps = int(re.search(r"^Steps: (\d)$", example.prompt, re.MULTILINE)[1])
         again = "Earlier plan" in example.prompt
-        plan = parse(example.pieces[0][0], workers=models, max_steps=steps, later_round=again)
+        plan = parse(example.pieces[0][0], PlanRules(workers=models, max_steps=steps, later_round=again))
         assert not isinstance(plan, PlanError), example
         later += again
         accepted += isinstance(plan, Acceptance)

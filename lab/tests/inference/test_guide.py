@@ -18,7 +18,7 @@ from podium.team.team_file import open_pool
 from podium.train.shared_prefix.checkpoints import read_model
 from podium.train.shared_prefix.sampler import sample
 from podium.types import Question
-from podium.workflow import PlanError, Workflow, parse, render
+from podium.workflow import PlanError, PlanRules, Workflow, parse, render
 from podium_lab.exercises.cases import PROMPT, draw_plan, draw_team
 from podium_lab.exercises.teams import Shares
 from podium_lab.inference import loader
@@ -177,7 +177,9 @@ def test_guided_long_plans_of_the_shipped_start_are_valid_more_often(
             seed="guide",
             guide=used,
         )
-        plans = [parse(codec.decode(tokens), workers=len(pool), max_steps=5) for tokens in drawn.tokens]
+        plans = [
+            parse(codec.decode(tokens), PlanRules(workers=len(pool), max_steps=5)) for tokens in drawn.tokens
+        ]
         valid.append(sum(not isinstance(plan, PlanError) for plan in plans))
     unguided, guided = valid
     assert guided > unguided

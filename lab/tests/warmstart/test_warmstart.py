@@ -19,7 +19,7 @@ from podium.errors import ConfigError, RunMismatchError, StoreError
 from podium.planner import PlanRequest
 from podium.rollout.run_folder import RunFolder
 from podium.train.shared_prefix.update import learning_rate
-from podium.workflow import Acceptance, Workflow, parse
+from podium.workflow import Acceptance, PlanRules, Workflow, parse
 from podium_lab.exercises.cases import PROMPT, SCOPE, draw_question, draw_team, known_team
 from podium_lab.exercises.teams import Shares, claimants, read_thought, skill_thought
 from podium_lab.warmstart import supervised
@@ -71,7 +71,8 @@ def test_every_plan_in_a_lesson_is_valid() -> None:
         models = example.prompt.partition("Models:\n")[2].partition("\nSteps: ")
         limit = int(models[2].partition("\n")[0])
         plan = parse(
-            example.pieces[0][0], workers=len(models[0].split("\n")), max_steps=limit, later_round=True
+            example.pieces[0][0],
+            PlanRules(workers=len(models[0].split("\n")), max_steps=limit, later_round=True),
         )
         assert isinstance(plan, Workflow | Acceptance), example
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from podium.conductor.examples import EXAMPLES, SHORT_EXAMPLES, PlanExample
 from podium.fencing import tilde_fence
-from podium.workflow import AccessRule, PlanError, PlanForm, check, parse, render, thought_in
+from podium.workflow import AccessRule, PlanError, PlanForm, PlanRules, check, parse, render, thought_in
 
 _ROLE = """\
 You lead a team of language models. You do not answer the user's question yourself: you decide who on the \
@@ -152,7 +152,7 @@ def short_instructions(form: PlanForm, access: AccessRule, max_steps: int, *, na
         if form == "lists"
         else render(workflow, form, names=EXAMPLE_NAMES if named else (), thought=thought)
         for thought, workflow in SHORT_EXAMPLES
-        if check(workflow, workers=len(EXAMPLE_NAMES), max_steps=max_steps, access=access) is None
+        if check(workflow, PlanRules(workers=len(EXAMPLE_NAMES), max_steps=max_steps, access=access)) is None
     ]
     return "\n\n".join([role, *shown])
 
@@ -175,7 +175,7 @@ def _step_noun(max_steps: int) -> str:
 
 
 def _completion(example: PlanExample, form: PlanForm, *, named: bool) -> str:
-    plan = parse(example.completion, workers=example.workers)
+    plan = parse(example.completion, PlanRules(workers=example.workers))
     if form == "lists" or isinstance(plan, PlanError):
         return example.completion.strip()
     thought = " ".join(thought_in(example.completion).split())
@@ -184,5 +184,5 @@ def _completion(example: PlanExample, form: PlanForm, *, named: bool) -> str:
 
 def _fits(example: PlanExample, max_steps: int, access: AccessRule) -> bool:
     """Whether the example keeps to the step limit and the access rule of this prompt."""
-    plan = parse(example.completion, workers=example.workers, max_steps=max_steps, access=access)
+    plan = parse(example.completion, PlanRules(workers=example.workers, max_steps=max_steps, access=access))
     return not isinstance(plan, PlanError)

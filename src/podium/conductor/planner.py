@@ -24,7 +24,7 @@ from podium.errors import UsageError, WorkerError
 from podium.planner import Planner, PlanRequest
 from podium.trace import Plan
 from podium.types import SEED_PREFIX_CHARS
-from podium.workflow import PlanError, Step, StepReader, Workflow, plan_schema
+from podium.workflow import PlanError, Step, StepReader, Workflow, parse, plan_schema
 
 _THOUGHT_TOKENS = 150
 """The most tokens of a free thought before the plan."""
@@ -112,8 +112,11 @@ class Conductor(Planner):
         """The plan in a completion."""
         return Plan(
             completion.text,
-            request.parse(
-                completion.text, form=self.prompt.form, access=self.prompt.access, cut=completion.truncated
+            parse(
+                completion.text,
+                request.rules(self.prompt.access),
+                form=self.prompt.form,
+                cut=completion.truncated,
             ),
             reasoning=completion.reasoning,
             dropped=completion.dropped,
@@ -124,14 +127,10 @@ class Conductor(Planner):
         prompt, sampling = self.prompt, self._seeded_sampling(request, number)
         if prompt.form == "lists":
             return sampling
-        names = tuple(profile.name for profile in request.pool) if prompt.pool == "described" else ()
+        rules = request.rules(prompt.access)
         schema = partial(
             plan_schema,
-            workers=len(request.pool),
-            names=names,
-            max_steps=request.max_steps,
-            later_round=bool(request.earlier_rounds),
-            access=prompt.access,
+            rules=rules if prompt.pool == "described" else replace(rules, names=()),
             need_responses=tuple(
                 number for number, profile in enumerate(request.pool) if profile.requires_earlier_responses
             ),
@@ -145,12 +144,12 @@ class Conductor(Planner):
         self, request: PlanRequest, on_steps: Callable[[tuple[Step, ...]], None]
     ) -> Callable[[str], None]:
         """A listener that takes the pieces of one completion, and streams the first steps while the rest is written."""
-        reader = StepReader()
+        reader, rules = StepReader(), request.rules(self.prompt.access)
 
         def listen(piece: str) -> None:
             written = reader.feed(piece)
             if written is not None:
-                decision = request.parse(written, form="structured", access=self.prompt.access)
+                decision = parse(written, rules, form="structured")
                 if isinstance(decision, Workflow):
                     on_steps(decision.steps)
 

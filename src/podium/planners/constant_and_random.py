@@ -17,7 +17,7 @@ from podium.planner import Planner, PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec, plan_once, worker_number
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION, SEED_PREFIX_CHARS
-from podium.workflow import Access, AccessRule, PlanError, Step, Workflow, parse
+from podium.workflow import Access, AccessRule, PlanError, PlanRules, Step, Workflow, parse
 from podium.workflow.check import MAX_TEXT
 
 PARTS = ("Do part 1 only.", "Do part 2 only.", "Do part 3 only.", "Do part 4 only.")
@@ -51,7 +51,7 @@ class Constant(Planner):
 
 def read_constant(text: str, workers: Sequence[str], *, name: str, max_steps: int = MAX_TEXT) -> Constant:
     """A constant plan from the text of a workflow; `ConfigError` that shows the fault if the text is no workflow."""
-    decision = parse(text, workers=len(workers), max_steps=max_steps)
+    decision = parse(text, PlanRules(workers=len(workers), max_steps=max_steps))
     if isinstance(decision, PlanError):
         raise ConfigError(f"The plan of {name} cannot be read: {decision}")
     if not isinstance(decision, Workflow):

@@ -21,7 +21,7 @@ from podium.store.async_store import AsyncTraceStore
 from podium.trace import Trace
 from podium.types import Question
 from podium.workers.pool import Pool
-from podium.workflow import PlanError, Workflow, parse
+from podium.workflow import PlanError, PlanRules, Workflow, parse
 
 LIFE_S = 3600.0
 """Seconds for which a plan waits."""
@@ -143,8 +143,7 @@ class ApprovedPlan:
         if request.options.workflow is not None:
             edited = parse(
                 request.options.workflow,
-                workers=len(planned.pool),
-                max_steps=max(planned.max_steps, len(workflow.steps)),
+                PlanRules(workers=len(planned.pool), max_steps=max(planned.max_steps, len(workflow.steps))),
             )
             if not isinstance(edited, Workflow):
                 why = edited.message if isinstance(edited, PlanError) else "It has no steps."

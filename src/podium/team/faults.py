@@ -5,7 +5,7 @@ from __future__ import annotations
 from podium.executor.early_stopping import answering_steps
 from podium.types import ANSWER_WHOLE_QUESTION, AnswerOptions
 from podium.workers.pool import Pool
-from podium.workflow import Acceptance, PlanError, Step, Workflow, check
+from podium.workflow import Acceptance, PlanError, PlanRules, Step, Workflow, check
 
 TOOL_ANSWERS = "tool_answers"
 """The kind of this fault: a tool would give an answer that only a model can give."""
@@ -17,7 +17,9 @@ def plan_fault(
     """Why a decision cannot be run. None if it can be run. Plans of baselines are checked here for the first time."""
     match decision:
         case Workflow(steps=steps):
-            return check(decision, workers=workers, max_steps=max(1, len(steps)), later_round=later_round)
+            return check(
+                decision, PlanRules(workers=workers, max_steps=max(1, len(steps)), later_round=later_round)
+            )
         case Acceptance() if not later_round:
             return PlanError("nothing_to_accept", "The first round has no answer to accept: expected steps.")
     return None

@@ -28,7 +28,7 @@ from podium.trace import Trace
 from podium.train.random_plans import random_plan, random_thought
 from podium.train.settings import TrainSettings
 from podium.types import Message, Question
-from podium.workflow import Acceptance, PlanError, Workflow, parse, render
+from podium.workflow import Acceptance, PlanError, PlanRules, Workflow, parse, render
 
 _MESSAGES = TypeAdapter(Annotated[tuple[Message, ...], Field(min_length=1)])
 _MAX_POOL_DRAWS = 64
@@ -192,10 +192,12 @@ def _parse(
     """The decision that this text would be if the policy had written it."""
     return parse(
         completion,
-        workers=workers,
-        max_steps=settings.max_steps,
-        later_round=later_round,
-        access=settings.prompt.access,
+        PlanRules(
+            workers=workers,
+            max_steps=settings.max_steps,
+            later_round=later_round,
+            access=settings.prompt.access,
+        ),
     )
 
 

@@ -1,6 +1,6 @@
 """The workflow language: a plan as data. This package parses, checks and renders plans, and describes their graphs."""
 
-from podium.workflow.check import AccessRule, check
+from podium.workflow.check import AccessRule, PlanRules, check
 from podium.workflow.graph import Topology, edges, needed_steps, topology
 from podium.workflow.model import Acceptance, Access, PlanError, PlanForm, Step, Workflow, render
 from podium.workflow.parse import parse
@@ -14,6 +14,7 @@ __all__ = [
     "AccessRule",
     "PlanError",
     "PlanForm",
+    "PlanRules",
     "SchemaKind",
     "Step",
     "StepReader",

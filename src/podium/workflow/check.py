@@ -7,7 +7,7 @@ For a workflow that breaks no rule, `parse(render(workflow))` gives the same wor
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,12 +24,16 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class PlanRules:
-    """What a workflow is checked against; the fields are the arguments of `check`."""
+    """What a plan may contain."""
 
     workers: int
-    max_steps: int
-    later_round: bool
-    access: AccessRule
+    """The number of workers in the pool. They are numbered from 0."""
+    names: Sequence[str] = ()
+    """The names of the workers in their order, for structured plans. If empty, plans must use numbers."""
+    max_steps: int = 5
+    later_round: bool = False
+    """Whether there is a previous answer. A plan may then accept it, and "previous" shows it."""
+    access: AccessRule = "lists"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +50,9 @@ class Violation:
     """The number at fault in the step's access list. None if no number is at fault."""
 
 
-def check(
-    workflow: Workflow,
-    *,
-    workers: int,
-    max_steps: int = 5,
-    later_round: bool = False,
-    access: AccessRule = "lists",
-) -> PlanError | None:
-    """The first rule that `workflow` breaks, as an error without a position. None if the workflow can run.
-
-    Args:
-        workers: the number of workers in the pool. They are numbered from 0.
-        later_round: whether there is a previous round, whose response a step can read.
-    """
-    violation = first_violation(workflow, PlanRules(workers, max_steps, later_round, access))
+def check(workflow: Workflow, rules: PlanRules) -> PlanError | None:
+    """The first rule that `workflow` breaks, as an error without a position. None if the workflow can run."""
+    violation = first_violation(workflow, rules)
     if violation is None:
         for position, step in enumerate(workflow.steps):
             if step.access != (tidy := canonical(step.access)):

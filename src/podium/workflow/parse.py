@@ -19,11 +19,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from podium.workflow.check import (
     MAX_TEXT,
-    AccessRule,
     PlanRules,
     Violation,
     canonical,
@@ -43,70 +42,54 @@ _WORDS = ("all", "previous", "none", "null")
 
 
 def parse(
-    text: str,
-    *,
-    workers: int,
-    names: Sequence[str] = (),
-    form: PlanForm = "lists",
-    max_steps: int = 5,
-    later_round: bool = False,
-    access: AccessRule = "lists",
-    cut: bool = False,
+    text: str, rules: PlanRules, *, form: PlanForm = "lists", cut: bool = False
 ) -> Workflow | Acceptance | PlanError:
     """Parse the text that a planner wrote, in either form. It never raises. Its time is linear in the length of the
     text.
 
     Args:
         text: the whole completion, with the plan anywhere in it. Of several plans, the one that ends last counts.
-        workers: the number of workers in the pool. They are numbered from 0.
-        names: the names of the workers in their order, for structured plans. If empty, plans must use numbers.
         form: the form that was asked for. It decides what an error says, but both forms are read.
-        later_round: whether there is a previous answer. Three empty lists, or `"accept": true`, then accept that
-            answer, and "previous" shows it.
         cut: whether a token limit cut off the text. Then a draft inside an unfinished thought does not count as a plan.
     """
     if 4 * len(text) > MAX_TEXT:  # a character has at most four bytes
         size = len(text.encode(errors="surrogatepass"))
         if size > MAX_TEXT:
             return PlanError("text_too_long", f"Expected at most {MAX_TEXT} bytes of text, found {size}.")
-    rules = _Rules(workers, max_steps, later_round, access, names)
     try:
         match find_plan(text, cut=cut, form=form):
             case ParseError() as fault:
                 raise fault
             case Item() as found:
-                columns = read_columns(found, later_round=later_round)
+                columns = read_columns(found, later_round=rules.later_round)
             case lists:
                 rules = replace(rules, names=())
-                columns = _columns_of_lists(lists, later_round=later_round)
+                columns = _columns_of_lists(lists, later_round=rules.later_round)
         return Acceptance() if columns is None else _workflow(columns, rules)
     except ParseError as fault:
         return fault.error(text)
 
 
-@dataclass(frozen=True, slots=True)
-class _Rules(PlanRules):
-    names: Sequence[str]
+def _worker(item: Item, step: int, rules: PlanRules) -> int:
+    """The number of the worker that `item` names or numbers."""
+    number = _number_of_name(item.value, rules.names) if isinstance(item.value, str) else None
+    number = _number(item) if number is None else number
+    if number is not None:
+        return number
+    expected, kind = f"a worker's number ({number_range(rules.workers)})", "bad_worker"
+    if rules.names and isinstance(item.value, str):
+        known = ", ".join(rules.names)
+        known = known if len(known) <= _NAMES_WIDTH else f"{known[: _NAMES_WIDTH - 1]}…"
+        expected, kind = f"a worker of the pool ({showable(known)})", "unknown_worker"
+    raise ParseError(kind, f"Expected {expected} for step {step}, found {item_text(item)}.", item.at)
 
-    def worker(self, item: Item, step: int) -> int:
-        """The number of the worker that `item` names or numbers."""
-        number = self._number_of_name(item.value) if isinstance(item.value, str) else None
-        number = _number(item) if number is None else number
-        if number is not None:
-            return number
-        expected, kind = f"a worker's number ({number_range(self.workers)})", "bad_worker"
-        if self.names and isinstance(item.value, str):
-            known = ", ".join(self.names)
-            known = known if len(known) <= _NAMES_WIDTH else f"{known[: _NAMES_WIDTH - 1]}…"
-            expected, kind = f"a worker of the pool ({showable(known)})", "unknown_worker"
-        raise ParseError(kind, f"Expected {expected} for step {step}, found {item_text(item)}.", item.at)
 
-    def _number_of_name(self, written: str) -> int | None:
-        name = written.strip()
-        if name in self.names:
-            return self.names.index(name)
-        alike = [k for k, other in enumerate(self.names) if other.casefold() == name.casefold()]
-        return alike[0] if len(alike) == 1 else None
+def _number_of_name(written: str, names: Sequence[str]) -> int | None:
+    name = written.strip()
+    if name in names:
+        return names.index(name)
+    alike = [k for k, other in enumerate(names) if other.casefold() == name.casefold()]
+    return alike[0] if len(alike) == 1 else None
 
 
 def _columns_of_lists(lists: dict[str, Item], *, later_round: bool) -> StepColumns | None:
@@ -125,7 +108,7 @@ def _columns_of_lists(lists: dict[str, Item], *, later_round: bool) -> StepColum
     return StepColumns(ids, subtasks, entries) if ids or not later_round else None
 
 
-def _workflow(columns: StepColumns, rules: _Rules) -> Workflow:
+def _workflow(columns: StepColumns, rules: PlanRules) -> Workflow:
     rows = enumerate(zip(*columns, strict=True))
     workflow = Workflow(tuple(_step(position, *row, rules) for position, row in rows))
     violation = first_violation(workflow, rules)
@@ -136,8 +119,8 @@ def _workflow(columns: StepColumns, rules: _Rules) -> Workflow:
     return workflow
 
 
-def _step(position: int, id_: Item, subtask: Item, entry: Item, rules: _Rules) -> Step:
-    worker = rules.worker(id_, position)
+def _step(position: int, id_: Item, subtask: Item, entry: Item, rules: PlanRules) -> Step:
+    worker = _worker(id_, position, rules)
     if not isinstance(subtask.value, str) or subtask.bare:
         message = (
             f"Expected text in quotation marks as subtask of step {position}, found {item_text(subtask)}."

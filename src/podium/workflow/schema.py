@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, Literal
 
-from podium.workflow.check import AccessRule
+from podium.workflow.check import AccessRule, PlanRules
 
 SchemaKind = Literal["exact", "portable"]
 _THOUGHT_CHARS, _SUBTASK_CHARS = 400, 600
@@ -23,15 +23,7 @@ languages, and the fewest characters of a useful text."""
 
 
 def plan_schema(
-    kind: SchemaKind,
-    *,
-    workers: int,
-    names: Sequence[str] = (),
-    max_steps: int = 5,
-    later_round: bool = False,
-    access: AccessRule = "lists",
-    max_tokens: int | None = None,
-    need_responses: Collection[int] = (),
+    kind: SchemaKind, rules: PlanRules, *, max_tokens: int | None = None, need_responses: Collection[int] = ()
 ) -> dict[str, Any]:
     """The schema of the structured plans for a pool. Every plan that passes `check` fits "portable" when `render`
     writes it. "exact" is narrower: texts are bounded, the last of several steps must see a response, since otherwise
@@ -41,11 +33,14 @@ def plan_schema(
     allow no choice at the top: empty steps with `"accept": true`, or steps with `"accept": false`.
 
     Args:
-        workers, names, max_steps, later_round, access: see `parse`. If there are names, plans must use them.
+        rules: If there are names, plans must use them.
         max_tokens: the limit at which a plan is cut off. "exact" then bounds texts so that the plan ends before, and
             allows fewer steps rather than useless texts.
         need_responses: the numbers of the workers that need responses of earlier steps.
     """
+
+    names, max_steps = rules.names, rules.max_steps
+    later_round, access = rules.later_round, rules.access
 
     def worker_of(numbers: Sequence[int]) -> dict[str, Any]:
         """The schema of a choice among these workers."""
@@ -53,7 +48,7 @@ def plan_schema(
             return {"type": "string", "enum": [names[number] for number in numbers]}
         return {"type": "integer", "enum": [*numbers]}
 
-    everyone = range(workers)
+    everyone = range(rules.workers)
     thought: dict[str, Any] = {"type": "string"}
     if kind == "portable":
         step = _step(worker_of(everyone), _entry(max_steps - 1, later_round, access))
@@ -74,7 +69,7 @@ def plan_schema(
         some = {**sees, "minItems": 1}
         if last:
             return _step(worker_of(everyone), some, chars)
-        if len(free) in (0, workers):
+        if len(free) in (0, rules.workers):
             return _step(worker_of(everyone), sees, chars)
         unbound = _step(worker_of(free), sees, chars)
         if not (position or later_round):

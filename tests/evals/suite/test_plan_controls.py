@@ -20,7 +20,7 @@ from podium.planner import Planner, PlanRequest
 from podium.planners import Constant, random_workflow
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION, Profile, Question
-from podium.workflow import Access, Step, Workflow, parse, render
+from podium.workflow import Access, PlanRules, Step, Workflow, parse, render
 
 POOL = (
     Profile(name="ada", description="Sums."),
@@ -105,7 +105,7 @@ def test_each_control_does_what_its_name_says() -> None:
 def test_every_control_of_a_valid_plan_is_a_valid_plan(seed: int, name: str) -> None:
     workflow = random_workflow(Random(f"controls/{seed}"), workers=len(POOL), max_steps=5)
     changed = plan_of(name, workflow, question=str(seed))
-    assert parse(render(changed), workers=len(POOL), max_steps=9) == changed
+    assert parse(render(changed), PlanRules(workers=len(POOL), max_steps=9)) == changed
 
 
 def test_the_most_frequent_plan_counts_workers_and_access_before_subtasks() -> None:

@@ -40,7 +40,7 @@ from podium.train.trl.sft import find_problems as sft_problems
 from podium.train.trl.sft import sft_config
 from podium.types import Message, Question
 from podium.workers.pool import Pool
-from podium.workflow import Workflow, parse
+from podium.workflow import PlanRules, Workflow, parse
 from podium_testing import FaultServer
 
 Settings = dict[str, Any]
@@ -60,7 +60,7 @@ async def _collected(settings: Settings, warnings: list[str] | None = None) -> l
 async def test_random_examples_are_valid_plans_for_the_runs_prompts(settings: Settings) -> None:
     examples = await _collected(settings | {"sft": {"examples": "random", "count": 30}})
 
-    plans = [parse(example.completion, workers=6) for example in examples]
+    plans = [parse(example.completion, PlanRules(workers=6)) for example in examples]
     assert all(isinstance(plan, Workflow) for plan in plans)
     assert len({example.completion for example in examples}) > 20
     assert len({example.messages for example in examples}) == 20  # The tasks come in turn.
@@ -151,7 +151,7 @@ async def test_a_teachers_plan_is_learned_over_pools_as_training_draws_them(
         assert examples
         assert all(3 <= len(offered) <= 5 for offered in shown)
         for example, offered in zip(examples, shown, strict=True):
-            plan = parse(example.completion, workers=len(offered))
+            plan = parse(example.completion, PlanRules(workers=len(offered)))
             assert isinstance(plan, Workflow)
             assert [dict(offered)[str(step.worker)] for step in plan.steps] == names
 

@@ -25,7 +25,7 @@ from podium.conductor.prompt import build_prompt
 from podium.planner import PlanRequest
 from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.sampler import sample
-from podium.workflow import PlanError, parse
+from podium.workflow import PlanError, PlanRules, parse
 from podium_lab.exercises.cases import (
     PROMPT,
     SKILLS,
@@ -241,7 +241,7 @@ def valid_by_steps(plans: Iterable[tuple[str, int]], max_steps: int) -> dict[str
     """
     valid: dict[int, list[bool]] = defaultdict(list)
     for text, workers in plans:
-        plan = parse(text, workers=workers, max_steps=max_steps)
+        plan = parse(text, PlanRules(workers=workers, max_steps=max_steps))
         valid[min(_steps(text), max_steps)].append(not isinstance(plan, PlanError))
     often = {str(steps): v for steps, v in sorted(valid.items()) if len(v) >= _MIN_PLANS or len(valid) == 1}
     if valid and not often:

@@ -20,7 +20,7 @@ from podium.tasks.task import Task
 from podium.team import Runner
 from podium.types import ANSWER_WHOLE_QUESTION, FrozenModel, Message, Question
 from podium.workers.pool import Pool
-from podium.workflow import Access, PlanError, Step, Workflow, parse, render
+from podium.workflow import Access, PlanError, PlanRules, Step, Workflow, parse, render
 from podium_research.search.settings import WorkflowSearch
 
 FRESH = 100
@@ -271,7 +271,7 @@ class _Writer:
                 raise UsageError(
                     f"The search stopped, since the model that proposes did not answer. {trace.error}"
                 )
-            proposal = parse(trace.answer, workers=len(self.runner.pool), max_steps=self.max_steps)
+            proposal = parse(trace.answer, PlanRules(workers=len(self.runner.pool), max_steps=self.max_steps))
             if isinstance(proposal, Workflow) and proposal not in archive:
                 return proposal
             error = str(proposal) if isinstance(proposal, PlanError) else _KNOWN
