@@ -5,9 +5,20 @@
 
 from __future__ import annotations
 
-from podium.conductor.examples import EXAMPLES, SHORT_EXAMPLES, PlanExample
+from podium.conductor.examples import EXAMPLES, SHORT_EXAMPLES
 from podium.fencing import tilde_fence
-from podium.workflow import AccessRule, PlanError, PlanForm, PlanRules, check, parse, render, thought_in
+from podium.workflow import (
+    Acceptance,
+    AccessRule,
+    PlanError,
+    PlanForm,
+    PlanRules,
+    Workflow,
+    check,
+    parse,
+    render,
+    thought_in,
+)
 
 _ROLE = """\
 You lead a team of language models. You do not answer the user's question yourself: you decide who on the \
@@ -65,10 +76,7 @@ writing {accepted}
 Otherwise write a new plan that mends what is wrong with it. In this plan {access} Nothing else of the \
 earlier rounds is seen."""
 
-_ACCEPTED = {
-    "lists": "three empty lists:\n\nmodel_id = []\nsubtasks = []\naccess_list = []",
-    "structured": 'an acceptance:\n\n{"thought": "...", "accept": true}',
-}
+_ACCEPTANCE = {"lists": "three empty lists", "structured": "an acceptance"}
 
 _ACCESS_LATER = {
     "lists": """\
@@ -103,10 +111,6 @@ _SHORT_FORM = {
 _SHORT_LATER = """\
 Your earlier rounds follow. If the last answer is right, write {accepted}
 Else write a new plan{previous}."""
-_ACCEPT_SHORT = {
-    "lists": "model_id = []\nsubtasks = []\naccess_list = []",
-    "structured": '{"thought": "...", "accept": true}',
-}
 EXAMPLE_NAMES = ("ada", "bert", "cleo", "dan", "eva", "finn", "gwen", "python")
 """The names of the workers in examples of structured plans."""
 
@@ -125,16 +129,17 @@ def full_instructions(
     plan_form = template.format(
         access=_ACCESS[access], worker='"..."' if named else 0, named="the name" if named else "the number"
     )
-    parts = [f"{role}\n\n{plan_form}"]
-    shown = [example for example in EXAMPLES if _fits(example, max_steps, access)][:examples]
-    if shown:
-        parts.append(_EXAMPLES_INTRO)
-        parts += [
-            f"Example {number}. Question:\n{tilde_fence(example.question)}\nPlan:\n"
-            f"{tilde_fence(_completion(example, form, named=named))}"
-            for number, example in enumerate(shown, start=1)
-        ]
-    return "\n\n".join(parts)
+    plans = [
+        (example, parse(example.completion, PlanRules(example.workers, max_steps=max_steps, access=access)))
+        for example in EXAMPLES
+    ]
+    fitting = [(example, plan) for example, plan in plans if not isinstance(plan, PlanError)][:examples]
+    shown = [
+        f"Example {number}. Question:\n{tilde_fence(example.question)}\nPlan:\n"
+        f"{tilde_fence(_completion(example.completion, plan, form, named=named))}"
+        for number, (example, plan) in enumerate(fitting, start=1)
+    ]
+    return "\n\n".join([f"{role}\n\n{plan_form}", *([_EXAMPLES_INTRO] if shown else []), *shown])
 
 
 def short_instructions(form: PlanForm, access: AccessRule, max_steps: int, *, named: bool) -> str:
@@ -159,10 +164,11 @@ def short_instructions(form: PlanForm, access: AccessRule, max_steps: int, *, na
 
 def later_round_text(form: PlanForm, access: AccessRule, *, short: bool) -> str:
     """The text above the earlier rounds: how the planner accepts their answer, and what else it may write."""
+    accepted = render(Acceptance(), form, thought="...")
     if short:
         previous = '; "previous" shows that answer to a step' if access == "lists" else ""
-        return _SHORT_LATER.format(accepted=_ACCEPT_SHORT[form], previous=previous)
-    return _LATER_ROUND.format(accepted=_ACCEPTED[form], access=_ACCESS_LATER[access])
+        return _SHORT_LATER.format(accepted=accepted, previous=previous)
+    return _LATER_ROUND.format(accepted=f"{_ACCEPTANCE[form]}:\n\n{accepted}", access=_ACCESS_LATER[access])
 
 
 def second_try_text(error: PlanError, form: PlanForm) -> str:
@@ -174,15 +180,8 @@ def _step_noun(max_steps: int) -> str:
     return "step" if max_steps == 1 else "steps"
 
 
-def _completion(example: PlanExample, form: PlanForm, *, named: bool) -> str:
-    plan = parse(example.completion, PlanRules(workers=example.workers))
-    if form == "lists" or isinstance(plan, PlanError):
-        return example.completion.strip()
-    thought = " ".join(thought_in(example.completion).split())
+def _completion(completion: str, plan: Workflow | Acceptance, form: PlanForm, *, named: bool) -> str:
+    if form == "lists":
+        return completion.strip()
+    thought = " ".join(thought_in(completion).split())
     return render(plan, form, names=EXAMPLE_NAMES if named else (), thought=thought)
-
-
-def _fits(example: PlanExample, max_steps: int, access: AccessRule) -> bool:
-    """Whether the example keeps to the step limit and the access rule of this prompt."""
-    plan = parse(example.completion, PlanRules(workers=example.workers, max_steps=max_steps, access=access))
-    return not isinstance(plan, PlanError)
