@@ -140,7 +140,6 @@ class PlannerWrapper(Planner):
 
     @property
     def rounds(self) -> int:
-        """The rounds of the other planner."""
         return self.planner.rounds
 
 

@@ -308,7 +308,6 @@ def _missing_ratings(pool: Pool) -> str | None:
 
 
 def _missing_files(path: Path) -> list[str]:
-    """The files that a folder lacks to be a checkpoint, in words."""
     tokenizers = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json")
     presence = {
         "config.json": (path / "config.json").is_file(),

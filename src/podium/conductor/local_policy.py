@@ -78,7 +78,6 @@ class _Text:
 
     @property
     def key(self) -> _Key:
-        """Two greedy completions with the same key are the same."""
         return tuple(self.prompt), self.limit, self.sampling.stop
 
 
@@ -138,7 +137,6 @@ class LocalPolicy:
         return text.done
 
     def _write(self) -> None:
-        """Write completions until no call waits for one."""
         active: list[_Text] = []
         while True:
             with self._lock:
@@ -317,7 +315,6 @@ class LocalPolicy:
 
 
 def _common_length(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many first tokens two prompts have in common."""
     length = min(len(one), len(other))
     return next((index for index in range(length) if one[index] != other[index]), length)
 
@@ -331,7 +328,6 @@ def _settle(text: _Text, outcome: Completion | BaseException) -> None:
 
 
 def _forbid(logits: Logits, wrong: NDArray[np.int64]) -> Logits:
-    """The logits with these tokens made impossible."""
     allowed = logits.copy()
     allowed[wrong] = -np.inf
     return allowed

@@ -154,7 +154,6 @@ def build_local(spec: LocalSpec, context: BuildContext) -> Worker:
 
 
 def _digest(checkpoint: Checkpoint) -> str:
-    """A digest of the model's files."""
     digests = []
     read = ("*.safetensors", "tokenizer*.json", "config.json", "generation_config.json", "chat_template*")
     for path in sorted(path for pattern in read for path in checkpoint.path.glob(pattern)):

@@ -140,13 +140,11 @@ class ProbeCache:
         return None
 
     def put(self, worker: Worker, format: PlanFormat) -> None:
-        """Keep a verdict."""
         with suppress(OSError, StoreError):
             self._folder.mkdir(parents=True, exist_ok=True)
             replace_file(self._file(worker), format.encode())
 
     def forget(self, worker: Worker) -> None:
-        """Forget the verdict on the endpoint of `worker`."""
         with suppress(OSError):
             self._file(worker).unlink()
 
@@ -206,7 +204,6 @@ class FormatNegotiator:
         return self._best(obeyed), obeyed in self._allowed
 
     def allows(self, format: PlanFormat) -> bool:
-        """Whether the user allows the format."""
         return format in self._allowed
 
     def after(self, format: PlanFormat) -> PlanFormat:

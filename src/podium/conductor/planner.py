@@ -109,7 +109,6 @@ class Conductor(Planner):
         return self.prompt.model_copy(update={"cost_sensitivity": level})
 
     def _read(self, completion: Completion, request: PlanRequest) -> Plan:
-        """The plan in a completion."""
         return Plan(
             completion.text,
             parse(
@@ -156,7 +155,6 @@ class Conductor(Planner):
         return listen
 
     def _seeded_sampling(self, request: PlanRequest, number: int) -> Sampling:
-        """The sampling of one try, with the seed of that try."""
         sampling = self.sampling
         seed = f"{sampling.seed}/{request.seed}/round-{len(request.earlier_rounds)}/try-{number}"
         # In the brief style both tries have the same prompt, so a greedy policy would write the same completion.

@@ -119,8 +119,6 @@ class WorkerPolicy:
 
     @property
     def plan_format(self) -> PlanFormat | None:
-        """The format in which the endpoint is asked for plans. None if it is not known yet, or if there is no
-        endpoint."""
         return None if self._negotiator is None else self._negotiator.known_format
 
     async def complete(

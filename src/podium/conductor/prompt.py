@@ -90,7 +90,6 @@ class PolicyNumbering:
 
     @classmethod
     def of(cls, pool: Sequence[Profile], settings: PromptSettings) -> Self:
-        """The numbering of a policy with this prompt."""
         shows_ratings = settings.style == "brief" and settings.pool == "described"
         votes_first = shows_ratings and any(profile.rating is not None for profile in pool)
         return cls(tuple(sorted(range(len(pool)), key=lambda k: votes_first and pool[k].name != VOTE)))
@@ -307,7 +306,6 @@ def _team(pool: tuple[Profile, ...], settings: PromptSettings) -> list[str]:
 
 
 def _profile(profile: Profile, name: str) -> str:
-    """One line with the name, the description and all other known facts."""
     facts = []
     if profile.skills:
         facts.append("skills: " + ", ".join(profile.skills))

@@ -68,7 +68,6 @@ class _Record:
         self.judged += 1
 
     def update_call(self, failed: bool) -> None:
-        """Add one more call."""
         usual = max(_FEWEST_FAILED, self.failed_calls / self.calls)
         self.call_cusum = max(
             0.0, self.call_cusum + _log_likelihood_ratio(failed, usual, max(_FAILED, usual))
@@ -143,7 +142,6 @@ class QuarantinePlanner(Learner):
         return second.with_rejected(first, bad)
 
     def learn(self, trace: Trace, score: float) -> None:
-        """Learn from the score, in [0, 1], of a trace's answer. Calls must come in the order of the questions."""
         self.update(*_callees(trace), score)
 
     def update(self, answered: Collection[str], failed: Collection[str], score: float) -> None:
@@ -178,7 +176,6 @@ class QuarantinePlanner(Learner):
                 record.reset()
 
     def forget(self) -> None:
-        """Forget all outcomes."""
         self._judged = 0
         self._records.clear()
         self._quarantined.clear()

@@ -104,7 +104,6 @@ class TorchModel:
         )
 
     def _read_rows(self, passages: Sequence[TokenChunk]) -> list[Logits]:
-        """Read the next token of several texts in one pass."""
         self._join([passage.cache for passage in passages])
         width = max(row.length for row in self._rows)
         mask = [[0] * (width - row.length) + [1] * (row.length + 1) for row in self._rows]
@@ -119,7 +118,6 @@ class TorchModel:
         return logits
 
     def _read(self, cache: _KVCache, tokens: Sequence[int]) -> Logits:
-        """Read tokens of one text in a pass of its own."""
         if cache in self._rows:
             self._join([])
         (logits,), cache.key_values = self._forward([list(tokens)], cache.key_values)

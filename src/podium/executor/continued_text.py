@@ -13,7 +13,6 @@ class ContinuedText:
 
     @property
     def text(self) -> str:
-        """All text sent so far."""
         return "".join(self._sent)
 
     def add(self, attempt: int, piece: str) -> str:

@@ -51,7 +51,6 @@ class Range:
 
     @property
     def values(self) -> tuple[float, float, float]:
-        """The low, the likely and the high value."""
         return self.low, self.likely, self.high
 
     @classmethod
@@ -65,7 +64,6 @@ class Range:
         return cls(*map(max, zip((0.0, 0.0, 0.0), *(part.values for part in parts), strict=True)))
 
     def times(self, factor: float) -> Range:
-        """The range multiplied by `factor`."""
         return Range(*(value * factor for value in self.values))
 
 
@@ -84,7 +82,6 @@ class Estimate:
 
     @property
     def tokens(self) -> Range:
-        """Input and output together."""
         return Range.sum((self.input_tokens, self.output_tokens))
 
 

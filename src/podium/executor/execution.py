@@ -240,7 +240,6 @@ class Execution:
         self._observe(StepEnded(self._round_context.count, span))
 
     def _request(self, position: int, worker: Worker) -> Request:
-        """The request of a step that starts now."""
         context, schedule = self._context, self._schedule
         step, reads = schedule.workflow.steps[position], schedule.reads[position]
         previous, shown = (self._previous, self._shown) if step.access.sees_previous else (None, ())

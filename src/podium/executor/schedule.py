@@ -71,12 +71,10 @@ class Schedule:
         return tuple(self.spans.pop(p) for p in sorted(self.spans) if p >= position)
 
     def response(self, position: int) -> str | None:
-        """The response of a step. None if the step has none."""
         span = self.spans.get(position)
         return None if span is None else span.response
 
     def is_last(self, position: int) -> bool:
-        """Whether the step's response is the answer."""
         return position == len(self.workflow.steps) - 1
 
     def is_unneeded(self, position: int) -> bool:

@@ -45,7 +45,6 @@ class BaselineContext:
 
     @property
     def argument(self) -> str:
-        """The text after the first colon."""
         return self.name.partition(":")[2]
 
     def worker(self, name: str) -> str:

@@ -91,7 +91,6 @@ def number_range(count: int) -> str:
 
 
 def _violations(step: Step, at: int, steps: int, rules: PlanRules) -> Iterator[Violation]:
-    """The rules that the step at position `at` breaks."""
     if not 0 <= step.worker < rules.workers:
         known = number_range(rules.workers)
         message = f"Expected a worker of the pool ({known}) for step {at}, found {step.worker}."

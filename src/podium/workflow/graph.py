@@ -49,7 +49,6 @@ def edges(workflow: Workflow) -> str:
 
 
 def _needs(workflow: Workflow) -> list[set[int]]:
-    """The earlier steps that must end before each step can start."""
     needs: list[set[int]] = []
     for position in range(len(workflow.steps)):
         reads = workflow.reads(position)

@@ -93,7 +93,6 @@ def item_text(item: Item) -> str:
 
 
 def _fields(item: Item) -> dict[str, Item]:
-    """The fields of an object by their keys in lower case."""
     return {key.lower(): value for key, value in item.value.items()} if isinstance(item.value, dict) else {}
 
 
