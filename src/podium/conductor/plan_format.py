@@ -20,8 +20,6 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import TypeAdapter
-
 from podium.calls.shared_spend_limit import default_state_path
 from podium.errors import StoreError, WorkerError
 from podium.files import replace_file
@@ -64,7 +62,6 @@ MAX_PROBE_OUTPUT_TOKENS = 6 * TOKENS + _THINKING_TOKENS
 _PROBE_S = 120.0
 """Seconds after which a probe is given up. A later plan may probe again."""
 _QUESTION = "Say hello."
-_FORMAT: TypeAdapter[PlanFormat] = TypeAdapter(PlanFormat)
 
 
 def format_options(
@@ -136,7 +133,8 @@ class ProbeCache:
         file = self._file(worker)
         with suppress(OSError, ValueError):
             if time.time() - DAY_S < file.stat().st_mtime <= time.time() + 1:
-                return _FORMAT.validate_python(file.read_text())
+                kept = file.read_text()
+                return next((format for format in FORMATS_STRICTEST_FIRST if format == kept), None)
         return None
 
     def put(self, worker: Worker, format: PlanFormat) -> None:
