@@ -193,41 +193,21 @@ def _brief_text(request: PlanRequest, settings: PromptSettings) -> str:
     return "\n".join([*lines, "Plan:", ""])
 
 
-def brief_order(pool: Sequence[Profile]) -> list[int]:
-    """The numbers of workers in the order of the brief style: first those without a rating, then the most accurate."""
-
-    def rank(number: int) -> tuple[bool, float, float]:
-        rating = pool[number].rating
-        return (False, 0.0, 0.0) if rating is None else (True, -rating.accuracy, rating.cost_usd)
-
-    return sorted(range(len(pool)), key=rank)
-
-
 _SHOWN_AS_ZERO = 0.025
 """An accuracy below this is shown as 0%."""
 
 
 def _worker_lines(pool: Sequence[Profile]) -> list[str]:
     """One line for each worker. The line of a rated worker has no name, so a policy can use workers it has not seen."""
-    lines = []
-    numbers = _worth_showing(pool)
-    costs = [rating.cost_usd for number in numbers if (rating := pool[number].rating) is not None]
-    usual = fmean(costs) if costs else 0.0
-    for number in numbers:
-        profile = pool[number]
-        if profile.rating is None:
-            lines.append(f"{number}: {profile.name}: {_one_line(profile.description)}")
-        else:
-            lines.append(f"- {rating_text(profile.rating, usual)}: {number}")
-    return lines
-
-
-def _worth_showing(pool: Sequence[Profile]) -> list[int]:
-    """The numbers of all workers, except free workers that are never right, such as a tool that cannot help here."""
-    numbers = brief_order(pool)
-    ratings = {number: rating for number in numbers if (rating := pool[number].rating) is not None}
-    idle = {n for n, rating in ratings.items() if rating.cost_usd == 0 and rating.accuracy < _SHOWN_AS_ZERO}
-    return numbers if len(idle) == len(ratings) else [number for number in numbers if number not in idle]
+    ratings = {number: profile.rating for number, profile in enumerate(pool) if profile.rating is not None}
+    # A free worker that is never right, such as a tool that cannot help here, is only shown if all are such.
+    shown = [n for n, rating in ratings.items() if rating.cost_usd or rating.accuracy >= _SHOWN_AS_ZERO]
+    shown = sorted(shown or ratings, key=lambda n: (-ratings[n].accuracy, ratings[n].cost_usd))
+    usual = fmean(ratings[n].cost_usd for n in shown) if shown else 0.0
+    return [
+        *(f"{n}: {p.name}: {_one_line(p.description)}" for n, p in enumerate(pool) if n not in ratings),
+        *(f"- {rating_text(ratings[n], usual)}: {n}" for n in shown),
+    ]
 
 
 _PERCENT = 5
