@@ -12,6 +12,12 @@ import pytest
 STEPS: dict[str, tuple[str, ...]] = {
     "import podium": ("aiohttp", "numpy", "pydantic", "torch", "transformers"),
     "from podium.cli import run; run(['--help'])": ("aiohttp", "numpy", "pydantic", "torch", "transformers"),
+    "from podium.extending import Planner, Worker, WorkerKind": (
+        "aiohttp",
+        "numpy",
+        "podium.scoring",
+        "podium.tasks",
+    ),
     "import podium.cli.traces": ("numpy", "podium.executor", "podium.tasks"),
     "import podium.cli.ask": ("numpy", "podium.tasks"),
     "import podium.conductor": ("aiohttp", "numpy", "tokenizers", "torch", "transformers"),

@@ -12,12 +12,10 @@ from loaded_programs import loaded_python
 MODULE = """
 from typing import ClassVar, Literal
 
+from podium.extending import Grade, PureGrader, Sample, TaskSetSpec, extract
 from podium.rows import Row
-from podium.tasks.graders.base import PureGrader
-from podium.tasks.graders.extraction import extract
 from podium.tasks.graders.text_graders import Exact
-from podium.tasks.sets.base import Sample, TaskSetSpec, read_tasks
-from podium.tasks.task import Grade
+from podium.tasks.sets.base import read_tasks
 
 
 class Prefix(PureGrader):

@@ -17,11 +17,8 @@ from podium.workers.base import has_costly_workers, has_paid_workers
 PACKAGE = """
 from typing import Literal
 
-from podium.types import Profile, Usage
-from podium.trace import Reply
-from podium.workers.base import Request, Worker
-from podium.workers.build import BuildContext, WorkerKind
-from podium.workers.spec import WorkerSpec
+from podium.extending import Reply, Request, Worker, WorkerKind, WorkerSpec
+from podium.types import Usage
 from podium.workers.traits import LOCAL_MODEL, TOOL, COSTLESS
 
 

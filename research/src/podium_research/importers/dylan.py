@@ -18,7 +18,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from podium.recordings.importers import ImportReport
+from podium.extending import ImportReport, RecordingWriter
 from podium.recordings.recording_model import (
     RecordedQuestion,
     RecordedResponse,
@@ -26,7 +26,6 @@ from podium.recordings.recording_model import (
     hashed_id,
     split_by_hash,
 )
-from podium.recordings.writer import RecordingWriter
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium_research.importers.documents import SourceDocument, list_files, read_json
 from podium_research.importers.zeroeval import same

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from podium.recordings.importers import ImportReport
+from podium.extending import ImportReport, RecordingWriter
 from podium.recordings.recording_model import (
     RecordedQuestion,
     RecordedResponse,
@@ -23,7 +23,6 @@ from podium.recordings.recording_model import (
     hashed_id,
     split_by_hash,
 )
-from podium.recordings.writer import RecordingWriter
 from podium.types import ANSWER_WHOLE_QUESTION, estimate_tokens
 from podium_research.importers.documents import SourceDocument, list_files, read_json_lines
 

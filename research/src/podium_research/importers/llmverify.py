@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from podium.errors import UsageError
-from podium.recordings.importers import ImportReport
+from podium.extending import ImportReport, RecordingWriter
 from podium.recordings.recording_model import (
     RecordedQuestion,
     RecordedResponse,
@@ -24,7 +24,6 @@ from podium.recordings.recording_model import (
     hashed_id,
     split_by_hash,
 )
-from podium.recordings.writer import RecordingWriter
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium_research.importers.documents import SourceDocument, read_json_lines
 

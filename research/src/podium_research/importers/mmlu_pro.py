@@ -15,9 +15,8 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from podium.recordings.importers import ImportReport
+from podium.extending import ImportReport, RecordingWriter
 from podium.recordings.recording_model import RecordedQuestion, RecordedResponse, split_by_hash
-from podium.recordings.writer import RecordingWriter
 from podium_research.importers.documents import SourceDocument, list_files, zipped_json
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

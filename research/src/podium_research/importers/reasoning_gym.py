@@ -15,9 +15,8 @@ from typing import Any
 
 from pydantic import Field, TypeAdapter
 
-from podium.recordings.importers import ImportReport
+from podium.extending import ImportReport, RecordingWriter
 from podium.recordings.recording_model import RecordedQuestion, RecordedResponse, hashed_id, split_by_hash
-from podium.recordings.writer import RecordingWriter
 from podium_research.importers.documents import SourceDocument, list_folders, read_json
 
 _DATED = re.compile(r"^(?P<model>.+?)(_\d{8}_\d{6})?$")

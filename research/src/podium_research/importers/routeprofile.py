@@ -17,9 +17,8 @@ from statistics import fmean
 from pydantic import Field, TypeAdapter
 
 from podium.errors import UsageError
-from podium.recordings.importers import ImportReport
+from podium.extending import ImportReport, RecordingWriter
 from podium.recordings.recording_model import RecordedQuestion, RecordedResponse, RecordedWorker, hashed_id
-from podium.recordings.writer import RecordingWriter
 from podium.types import Price
 from podium_research.importers.documents import SourceDocument, read_json
 

@@ -16,9 +16,8 @@ from statistics import fmean
 
 from pydantic import TypeAdapter
 
-from podium.recordings.importers import ImportReport
+from podium.extending import ImportReport, RecordingWriter
 from podium.recordings.recording_model import RecordedQuestion, RecordedResponse, hashed_id
-from podium.recordings.writer import RecordingWriter
 from podium_research.importers.documents import SourceDocument, list_files, read_json
 
 FOLDER = Path("datasets/split2_model7")

@@ -17,9 +17,8 @@ from typing import Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from podium.recordings.importers import ImportReport
+from podium.extending import ImportReport, RecordingWriter
 from podium.recordings.recording_model import RecordedQuestion, RecordedResponse, split_by_hash
-from podium.recordings.writer import RecordingWriter
 from podium_research.importers.documents import SourceDocument, list_files, read_json
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")

@@ -12,8 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from podium.errors import ConfigError
-from podium.planner import Planner, PlanRequest
-from podium.planners.baseline import BaselineContext, BaselineSpec
+from podium.extending import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
 from podium.planners.rounds import (
     Rounds,
     RoundStep,
@@ -22,7 +21,6 @@ from podium.planners.rounds import (
     voted_round_plan,
     worker_step,
 )
-from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workers.vote import vote_key
 

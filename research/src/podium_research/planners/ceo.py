@@ -11,11 +11,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from podium.planner import EarlierRound, Planner, PlanRequest
-from podium.planners.baseline import (
-    BaselineContext,
-    BaselineSpec,
-)
+from podium.extending import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
+from podium.planner import EarlierRound
 from podium.planners.rounds import (
     RoundPlan,
     Rounds,
@@ -26,7 +23,6 @@ from podium.planners.rounds import (
     voted_round_plan,
     worker_step,
 )
-from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workflow import Workflow
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from podium.planner import Planner, PlanRequest
-from podium.planners.baseline import BaselineContext, BaselineSpec
+from podium.extending import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
 from podium.planners.rounds import (
     Rounds,
     most_common,
@@ -18,7 +17,6 @@ from podium.planners.rounds import (
     voted_round_plan,
     worker_step,
 )
-from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workers.vote import vote_key
 

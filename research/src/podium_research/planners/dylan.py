@@ -15,8 +15,8 @@ from random import Random
 from typing import Self
 
 from podium.errors import ConfigError
-from podium.planner import Planner, PlanRequest, earlier_rounds_of
-from podium.planners.baseline import BaselineContext, BaselineSpec
+from podium.extending import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
+from podium.planner import earlier_rounds_of
 from podium.planners.rounds import (
     RoundPlan,
     Rounds,
@@ -28,7 +28,7 @@ from podium.planners.rounds import (
     voted_round_plan,
     worker_step,
 )
-from podium.trace import Plan, Trace
+from podium.trace import Trace
 from podium.workers.vote import vote_key
 
 _KEPT_MEMBERS = 2

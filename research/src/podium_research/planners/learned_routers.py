@@ -16,12 +16,11 @@ import numpy as np
 
 from podium.config import suggestion
 from podium.errors import ConfigError
-from podium.planner import BatchPlanner, PlanRequest
+from podium.extending import BaselineContext, BaselineSpec, Plan, PlanRequest
+from podium.planner import BatchPlanner
 from podium.planners.answers import AnswerMatrix, Floats, Members
-from podium.planners.baseline import BaselineContext, BaselineSpec
 from podium.planners.rating_router import parse_accuracy_per_usd
 from podium.planners.voting import Committee
-from podium.trace import Plan
 from podium_research.planners.predictors import (
     METHODS,
     CachedPredictor,

@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from podium.planner import Planner, PlanRequest
-from podium.planners.baseline import BaselineContext, BaselineSpec
+from podium.extending import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
 from podium.planners.rounds import (
     RoundPlan,
     Rounds,
@@ -24,7 +23,6 @@ from podium.planners.rounds import (
     plan_rounds,
     worker_step,
 )
-from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION, Profile
 from podium.workflow import Workflow
 

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from podium.planner import EarlierRound, Planner, PlanRequest
-from podium.planners.baseline import BaselineContext, BaselineSpec, voting_step
+from podium.extending import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
+from podium.planner import EarlierRound
+from podium.planners.baseline import voting_step
 from podium.planners.rounds import (
     RoundPlan,
     Rounds,
@@ -26,7 +27,6 @@ from podium.planners.rounds import (
     voted_round_plan,
     worker_step,
 )
-from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workers.vote import vote_key
 from podium.workflow import Access, Step, Workflow

@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from podium.errors import ConfigError
-from podium.planner import Planner, PlanRequest
-from podium.planners.baseline import BaselineContext, BaselineSpec
+from podium.extending import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
 from podium.planners.rounds import (
     RoundPlan,
     Rounds,
@@ -26,7 +25,6 @@ from podium.planners.rounds import (
     voted_round_plan,
     worker_step,
 )
-from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workers.vote import vote_key
 from podium.workflow import Step

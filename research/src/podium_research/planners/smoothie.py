@@ -11,11 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from podium.planner import Planner, PlanRequest
+from podium.extending import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
 from podium.planners.answers import Floats
-from podium.planners.baseline import BaselineContext, BaselineSpec
 from podium.planners.voting import Committee
-from podium.trace import Plan
 from podium.workflow import Acceptance, render
 from podium_research.planners.predictors import Vectors, ngram_vectors
 

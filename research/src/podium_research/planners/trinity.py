@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from podium.errors import ConfigError
-from podium.planner import Planner, PlanRequest
-from podium.planners.baseline import BaselineContext, BaselineSpec, worker_number
+from podium.extending import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
+from podium.planners.baseline import worker_number
 from podium.planners.rounds import RoundPlan, Rounds, RoundStep, all_rounds, plan_rounds, worker_step
-from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workflow import Workflow
 
