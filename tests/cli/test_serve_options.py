@@ -25,7 +25,6 @@ from refused_commands import one_sentence
         (["serve.timeout=nan"], "serve.timeout is"),
         (["--drain", "-1"], "serve.drain is -1"),
         (["serve.prompt_cache_minutes=-1"], "serve.prompt_cache_minutes is -1"),
-        (["serve.right_answer_usd=nan"], "serve.right_answer_usd is"),
         (['serve.cors=["chat.example.com"]'], "chat.example.com"),
         (['serve.cors=["https://chat.example.com/page"]'], "serve.cors"),
         (["store=false"], "store"),

@@ -199,7 +199,7 @@ class Service:
         if past is None or past.worker not in pool.names:
             return planner
         closed = self.dispatcher.channel(pool.named(past.worker)).breaker.state == "closed"
-        return StickyWorkerPlanner(planner, past, self.settings.serve.right_answer_usd) if closed else planner
+        return StickyWorkerPlanner(planner, past) if closed else planner
 
     def keep(self, trace: Trace, caller: Caller) -> None:
         """Store the trace of a question."""

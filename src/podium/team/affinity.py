@@ -1,4 +1,4 @@
-"""Keeps a conversation with the worker that gave its last answer, if another worker would cost more than it gains.
+"""Keeps a conversation with the worker that gave its last answer, if another would cost more and gain nothing.
 
 A provider bills the beginning of a conversation at a lower price if its prompt cache still holds that text from the
 turn before. Another worker's provider bills the whole conversation at the full price. `StickyWorkerPlanner` compares
@@ -34,12 +34,10 @@ class PastTurn:
 
 @dataclass(frozen=True, slots=True)
 class StickyWorkerPlanner(PlannerWrapper):
-    """A planner that keeps the worker of the turn before, if another worker would cost more than it is expected to
-    gain. It changes only the worker of the last step, in the plan of the first round."""
+    """A planner that keeps the worker of the turn before, if another worker would cost more and gain nothing. It
+    changes only the worker of the last step, in the plan of the first round."""
 
     past: PastTurn
-    right_answer_usd: float | None = None
-    """What a right answer is worth. If it is None, any higher accuracy is worth its price."""
 
     @property
     def name(self) -> str:
@@ -64,22 +62,20 @@ class StickyWorkerPlanner(PlannerWrapper):
         question = request.question
         texts = [*(message.content for message in question.history), question.text]
         tokens = max(sum(map(estimate_tokens, texts)), cached)
-        loss = switching_loss_usd(kept, chosen, self.past, tokens, self.right_answer_usd)
+        loss = switching_loss_usd(kept, chosen, self.past, tokens)
         if loss <= 0:
             return plan
         reason = (
             f"Kept with {kept.name}: its prompt cache holds {cached:,} tokens of the conversation, and "
-            f"{chosen.name} would cost ${loss:.4f} more than it is expected to gain."
+            f"{chosen.name} would cost ${loss:.4f} more."
         )
         steps = (*before, replace(last, worker=names.index(kept.name)))
         return replace(plan, decision=Workflow(steps), reason=reason)
 
 
-def switching_loss_usd(
-    kept: Profile, chosen: Profile, past: PastTurn, tokens: int, right_answer_usd: float | None
-) -> float:
-    """Dollars by which a move from `kept` to `chosen` costs more than it is expected to gain, for a next turn of so
-    many input tokens. 0 if the gain is larger."""
+def switching_loss_usd(kept: Profile, chosen: Profile, past: PastTurn, tokens: int) -> float:
+    """Dollars by which a move from `kept` to `chosen` costs more, for a next turn of so many input tokens. 0 if the
+    move gains something: to a more accurate worker, or without ratings to a dearer one."""
 
     def expected(profile: Profile, cached: int) -> float:
         read = min(cached, tokens)
@@ -91,13 +87,10 @@ def switching_loss_usd(
         )
         return profile.price.cost(usage)
 
-    extra_usd = expected(chosen, past.cached.get(chosen.name, 0)) - expected(
-        kept, past.cached.get(kept.name, 0)
-    )
     if kept.rating is None or chosen.rating is None:
         # A planner chooses an expensive worker for its abilities, and only ratings say what those are worth.
-        return 0.0 if expected(chosen, 0) > expected(kept, 0) else max(0.0, extra_usd)
-    gain = max(0.0, chosen.rating.accuracy - kept.rating.accuracy)
-    if right_answer_usd is None:
-        return 0.0 if gain else max(0.0, extra_usd)
-    return max(0.0, extra_usd - gain * right_answer_usd)
+        gains = expected(chosen, 0) > expected(kept, 0)
+    else:
+        gains = chosen.rating.accuracy > kept.rating.accuracy
+    stay = expected(kept, past.cached.get(kept.name, 0))
+    return 0.0 if gains else max(0.0, expected(chosen, past.cached.get(chosen.name, 0)) - stay)

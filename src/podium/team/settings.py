@@ -124,11 +124,8 @@ class ServeSettings(Settings):
     """Seconds that running questions have to end at shutdown. Then they are cancelled and recorded as cancelled."""
     prompt_cache_minutes: float = Field(default=5.0, ge=0)
     """How long providers keep a conversation in their prompt caches. During that time the next turn stays with the
-    conversation's worker if another worker would cost more than it gains. This needs a price of cached input. 0 turns
-    it off."""
-    right_answer_usd: float | None = Field(default=None, ge=0)
-    """What a right answer is worth, to weigh the cost of another worker against its ratings. Default: any higher
-    accuracy is worth the cost."""
+    conversation's worker if another worker would cost more and gain nothing. This needs a price of cached input. 0
+    turns it off."""
     viewer: bool = True
     """Whether the viewer is served at `/`."""
     body_seconds: float = Field(default=30.0, gt=0)
