@@ -84,7 +84,7 @@ def endpoint() -> Iterator[str]:
 
 
 def write_pool(path: Path, urls: list[str], limits: str = "concurrency = 10_000") -> None:
-    """A pool file with the workers w0, w1, ..., each at one address."""
+    """A team file with the workers w0, w1, ..., each at one address."""
     path.write_text(
         "".join(
             f'[[worker]]\nname = "w{number}"\nkind = "openai"\nmodel = "m"\nbase_url = "{url}"\n'

@@ -32,7 +32,7 @@ class ChatClient:
 
 
 def chat_worker(profile: Profile, client: ChatClient, model: str = "m", **settings: Any) -> OpenAIWorker:
-    """The worker; `settings` are keys of its table in a pool file."""
+    """The worker; `settings` are keys of its table in a team file."""
     spec = OpenAISpec(
         kind="openai",
         name=profile.name,

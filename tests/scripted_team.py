@@ -113,7 +113,7 @@ def write_sums(path: Path, count: int = 12, splits: Sequence[Split] = ("test",))
 
 
 def write_calculators(path: Path, tasks: Sequence[Task]) -> Path:
-    """The pool file of `open_team`, each of whom answers these questions by its rule, and no other; and the vote."""
+    """The team file of `open_team`, each of whom answers these questions by its rule, and no other; and the vote."""
     tables = []
     for worker in (one for one in open_team() if isinstance(one, Calculator)):
         told = worker.profile
@@ -131,7 +131,7 @@ def write_calculators(path: Path, tasks: Sequence[Task]) -> Path:
 
 
 def write_team(path: Path) -> Path:
-    """The pool file of ada, who answers 5, and egon, who answers 4 and is cheaper; and the vote."""
+    """The team file of ada, who answers 5, and egon, who answers 4 and is cheaper; and the vote."""
     worker = (
         '[[worker]]\nname = "{}"\nkind = "scripted"\nprofile = "strong at {}"\nreplies = {{ "" = "Answer: {}" }}\n'
         "price = {{ input = {}, output = {} }}\n"
@@ -162,7 +162,7 @@ delay = 600.0
 
 
 def write_answers(path: Path) -> Path:
-    """The pool file of ada, who answers 5, eve, who fails, and tom, who takes ten minutes."""
+    """The team file of ada, who answers 5, eve, who fails, and tom, who takes ten minutes."""
     path.write_text(ANSWERS)
     return path
 

@@ -93,7 +93,7 @@ class Tenth:
 
 
 def study_files(name: str) -> tuple[str, str]:
-    """The pool file and the recording of a pool."""
+    """The team file and the recording of a pool."""
     return (
         str(ROOT / "configs" / "pools" / f"{name}.toml"),
         str(ROOT / "runs" / "recordings" / f"{POOLS[name]}.parquet"),

@@ -280,7 +280,7 @@ class Profile(FrozenModel):
 
     name: str
     description: str = ""
-    """Free text from the pool file, such as `Strong at code and maths; dear`."""
+    """Free text from the team file, such as `Strong at code and maths; dear`."""
     skills: tuple[str, ...] = ()
     price: Price = Price()
     latency_s: float | None = None

@@ -18,7 +18,7 @@ from podium.workers.discovery.providers import known_providers
 
 @pytest.fixture(autouse=True)
 def _nothing_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No pool file, and no key of whoever runs the tests."""
+    """No team file, and no key of whoever runs the tests."""
     Path("pool.toml").unlink()
     for provider in known_providers():
         for key in provider.keys:

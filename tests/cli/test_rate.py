@@ -28,7 +28,7 @@ COST = TOKENS / 1e6
 
 
 def pool_text(*names: str, above: str = "", ratings: str = "") -> str:
-    """A pool file of recorded workers and the vote; `above` leads from its folder to the recording's."""
+    """A team file of recorded workers and the vote; `above` leads from its folder to the recording's."""
     named = f'ratings = "{ratings}"\n' if ratings else ""
     return named + "".join(WORKER.format(name, above, PRICES[name]) for name in names) + VOTE
 

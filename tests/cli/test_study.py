@@ -58,7 +58,7 @@ def _judged(text: str) -> str:
 
 @pytest.fixture
 def endpoint() -> Iterator[FaultServer]:
-    """An endpoint of five models, and a pool file and questions for it."""
+    """An endpoint of five models, and a team file and questions for it."""
     with FaultServer(reply).in_thread() as server:
         worker = (
             '[[worker]]\nname = "{0}"\nkind = "openai"\nmodel = "{0}"\nbase_url = "{1}"\n'

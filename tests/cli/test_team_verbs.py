@@ -1,4 +1,4 @@
-"""A team in a pool file, at every verb that opens one."""
+"""A team in a team file, at every verb that opens one."""
 
 from pathlib import Path
 

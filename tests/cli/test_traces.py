@@ -68,7 +68,7 @@ def test_why_this_answer_is_said_below_the_drawing(podium):
     shown = " ".join(podium("traces", "show").out.split())
     assert "Why this answer The team cost $" in shown
     assert "It would have cost about $" in shown
-    assert "Estimated from its price in the pool file and the tokens of this question" in shown
+    assert "Estimated from its price in the team file and the tokens of this question" in shown
 
 
 def test_traces_show_full_prints_the_messages_of_each_worker(podium, ask):

@@ -143,4 +143,4 @@ def test_the_training_of_a_worker_prints_each_of_its_rows(podium):
     assert (trained.status, trained.err) == (0, "")
     first, last = trained.out.splitlines()
     assert first.startswith("jory  step 3  loss ")
-    assert last == "The workers are in r; their pool file is r/pool.toml"
+    assert last == "The workers are in r; their team file is r/pool.toml"

@@ -65,7 +65,7 @@ class Ground:
 
     @property
     def pool(self) -> str:
-        """The document's own pool file of endpoints; else the README's."""
+        """The document's own team file of endpoints; else the README's."""
         own = self.shown("toml", _POOL)
         readme = [block.text for block in blocks(ROOT / "README.md") if re.search(_POOL, block.text)]
         return (own or readme)[0]

@@ -24,7 +24,7 @@ TOLD = {"tasks": "mine/validation", "max_steps": 6, "rounds": 1}
 @pytest.mark.parametrize("figure", ["latency_s", "cost_usd"])
 @pytest.mark.parametrize("value", [math.inf, math.nan])
 def test_infinite_figures_are_saved_loaded_and_reported(tmp_path: Path, figure: str, value: float) -> None:
-    """A pool file may say that a worker takes for ever."""
+    """A team file may say that a worker takes for ever."""
     endless = ComparisonRow.model_validate({**shown("endless", 0.5, 0.01).model_dump(), figure: value})
     made = comparison((endless, shown("ada", 0.6, 0.01), shown("bob", 0.5, 0.02)))
     made.save(tmp_path / "comparison.json")

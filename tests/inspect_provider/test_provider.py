@@ -146,5 +146,5 @@ async def test_unsupported_inspect_requests_are_refused_in_one_sentence():
 def test_unusable_settings_are_prerequisite_errors_of_inspect():
     with pytest.raises(PrerequisiteError, match="unknown key 'pol'; did you mean 'pool'"):
         get_model("podium/pool.toml", memoize=False, pol="x")
-    with pytest.raises(PrerequisiteError, match="--model-base-url http://x: a pool file says"):
+    with pytest.raises(PrerequisiteError, match="--model-base-url http://x: a team file says"):
         get_model("podium/pool.toml", memoize=False, base_url="http://x")

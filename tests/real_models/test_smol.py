@@ -28,7 +28,7 @@ limits = {{ max_tokens = {most}, retries = 0, timeout = 500 }}
 
 @pytest.fixture
 def pool(endpoint: Callable[[str], str], tmp_path: Path):
-    """`pool()` is a pool file of two workers; what it is given goes into the first one's table, or before both."""
+    """`pool()` is a team file of two workers; what it is given goes into the first one's table, or before both."""
 
     def write(first: str = "", *, head: str = "", most: int = 48) -> Path:
         path, url = tmp_path / "pool.toml", endpoint("smol")

@@ -1,4 +1,4 @@
-"""Cached input in the three APIs: each client's own counts, and dollars at the prices of the pool file."""
+"""Cached input in the three APIs: each client's own counts, and dollars at the prices of the team file."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def start() -> Iterator[Start]:
 
 
 def written(path: Path, **workers: str) -> str:
-    """A pool file: name = its TOML keys."""
+    """A team file: name = its TOML keys."""
     path.write_text("".join(f'[[worker]]\nname = "{name}"\n{keys}\n' for name, keys in workers.items()))
     return str(path)
 

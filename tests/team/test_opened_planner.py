@@ -79,7 +79,7 @@ def test_a_planner_that_votes_is_refused_early_for_a_pool_without_a_vote(
     tmp_path: Path,
 ) -> None:
     path = write_pool(tmp_path / "pool.toml", "http://127.0.0.1:9/v1")
-    with pytest.raises(UsageError, match=r'this pool has none: add a .*kind = "vote" to the pool file'):
+    with pytest.raises(UsageError, match=r'this pool has none: add a .*kind = "vote" to the team file'):
         opening(path, "plan.planner=cascade:2xlarge>small")
     for alone in ("committee:large", "self-consistency:large:1"):
         opening(path, f"plan.planner={alone}")
@@ -324,12 +324,12 @@ def led_by(url: str, settings: Path) -> tuple[str, ...]:
     return (f"conductor.base_url={url}", "conductor.model=lead-1", f"conductor.podium_file={settings}")
 
 
-@pytest.mark.parametrize("form", ["the options, a folder", "the options, a file", "the pool file"])
+@pytest.mark.parametrize("form", ["the options, a folder", "the options, a file", "the team file"])
 async def test_a_served_conductor_gets_the_prompt_of_its_training(
     tmp_path: Path, trained: Path, form: str
 ) -> None:
     async with FaultServer(model) as lead, FaultServer(model) as server:
-        if form == "the pool file":
+        if form == "the team file":
             table = f'[conductor]\nbase_url = "{lead.url}"\nmodel = "lead-1"\npodium_file = "trained"'
             path, keys = write_pool(tmp_path / "pool.toml", server.url, table), ()
         else:

@@ -29,7 +29,7 @@ def worker(function: Callable[..., Any], **settings: Any) -> FunctionWorker:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Path]:
-    """A folder for modules and a pool file; the interpreter is as before afterwards."""
+    """A folder for modules and a team file; the interpreter is as before afterwards."""
     path, modules = list(sys.path), set(sys.modules)
     yield tmp_path
     sys.path[:] = path

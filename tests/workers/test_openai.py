@@ -1,4 +1,4 @@
-"""The worker behind an endpoint: what it asks, how it is told apart, and what its table in a pool file may say."""
+"""The worker behind an endpoint: what it asks, how it is told apart, and what its table in a team file may say."""
 
 import json
 from pathlib import Path

@@ -389,7 +389,7 @@ async def test_every_request_has_the_questions_seed_and_its_workers_call_number(
     assert {asked.question_seed for asked in (*ada.requests, *bob.requests)} == {"s"}
 
 
-# --- in pool files -----------------------------------------------------------------------------------------
+# --- in team files -----------------------------------------------------------------------------------------
 
 FILE = """
 [[worker]]

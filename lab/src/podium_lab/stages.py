@@ -62,7 +62,7 @@ def make_warmstart(config: Path | None, overrides: Sequence[str], run: Path) -> 
 
 
 def make_workers(config: Path | None, overrides: Sequence[str], run: Path) -> bool:
-    """Train the small workers, and write their pool file."""
+    """Train the small workers, and write their team file."""
     settings = read_run_settings(config, OrchestraSettings, overrides)
     compute_on_one_core()
     console = open_console()
@@ -71,7 +71,7 @@ def make_workers(config: Path | None, overrides: Sequence[str], run: Path) -> bo
         console.print(f"{name}  step {row['step']}  loss {row['loss']:.3f}", soft_wrap=True)
 
     train_orchestra(settings, run, show)
-    console.print(f"The workers are in {run}; their pool file is {run / POOL}", soft_wrap=True)
+    console.print(f"The workers are in {run}; their team file is {run / POOL}", soft_wrap=True)
     return True
 
 

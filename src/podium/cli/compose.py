@@ -53,7 +53,7 @@ class ComposeOptions:
         if self.workers is not None and self.workers < 1:
             raise UsageError(f"--workers {self.workers}: give at least 1.")
         if self.key_env is not None and not is_address(team.pool):
-            raise UsageError(f"--key-env {self.key_env}: a pool file names its keys itself; leave it out.")
+            raise UsageError(f"--key-env {self.key_env}: a team file names its keys itself; leave it out.")
 
 
 DEFAULT_COMPOSE = ComposeOptions()
@@ -65,7 +65,7 @@ def is_address(pool: str | None) -> bool:
 
 
 def write_candidates(address: str, key_env: str | None, folder: Path) -> str:
-    """Write the models of an endpoint as a pool file in a folder. Returns its name."""
+    """Write the models of an endpoint as a team file in a folder. Returns its name."""
     key = None if key_env is None else read_key(key_env, where=("--key-env",))
     try:
         catalogue = asyncio.run(read_catalogue(address, key, key_env))
@@ -74,7 +74,7 @@ def write_candidates(address: str, key_env: str | None, folder: Path) -> str:
     left_out = counted(len(catalogue.left_out), "model")
     if not catalogue.models:
         raise UsageError(
-            f"{address} lists no model with a price ({left_out} without); write a pool file with prices instead."
+            f"{address} lists no model with a price ({left_out} without); write a team file with prices instead."
         )
     if catalogue.left_out:
         say(f"Left out: {left_out} without a price or without text.", stderr=True)

@@ -47,7 +47,7 @@ def check(
     """Ask every worker and the Conductor one small question; return 1 if any did not answer. You pay for the answers.
 
     Args:
-        timeout: The most seconds for each answer. Default: the worker's timeout in the pool file.
+        timeout: The most seconds for each answer. Default: the worker's timeout in the team file.
     """
     if timeout is not None and not timeout > 0:
         raise UsageError(f"--timeout {timeout}: give seconds above 0.")

@@ -56,7 +56,7 @@ class Proposal:
 
     @property
     def tables(self) -> dict[str, Any]:
-        """The pool file's tables."""
+        """The team file's tables."""
         workers = [self._worker(position) for position in range(len(self.models))]
         tools = [{"name": tool, "kind": tool} for tool in self.tools]
         conductor: dict[str, Any] = {"worker": self.conductor}

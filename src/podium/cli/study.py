@@ -209,7 +209,7 @@ def _print_estimate(questions: StudyQuestions, expected: StudyEstimate, budget_u
     elif expected.conductor_reason:
         tell(expected.conductor_reason)
     if expected.unpriced:
-        tell(f"Without a price in the pool file, so not counted: {', '.join(expected.unpriced)}.")
+        tell(f"Without a price in the team file, so not counted: {', '.join(expected.unpriced)}.")
     time = "How long it takes is said once the first answers are there."
     if expected.seconds is not None:
         time = f"About {counted(max(1, round(expected.seconds / 60)), 'minute')}."

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from podium.conductor.local_policy import LocalPolicy
 
 _REMEDY = (
-    'Let a model conduct untrained: name one in the pool file, as in [conductor] with worker = "NAME", or leave '
+    'Let a model conduct untrained: name one in the team file, as in [conductor] with worker = "NAME", or leave '
     "the Conductor out."
 )
 UNTRAINED_STYLE: Literal["full", "short"] = "full"

@@ -26,7 +26,7 @@ class ConductorSettings(Settings):
     none."""
 
     checkpoint: str | None = None
-    """A folder, relative to the pool file's folder, or the name of a shipped checkpoint."""
+    """A folder, relative to the team file's folder, or the name of a shipped checkpoint."""
     worker: str | None = None
     """The name of a worker of this pool that conducts untrained. Its plans are priced like its answers."""
     base_url: str | None = None
@@ -48,7 +48,7 @@ class ConductorSettings(Settings):
     """Further keys of the request's body."""
     podium_file: str | None = None
     """The podium.json of a trained Conductor that a server runs, as `read_podium_file` takes it. Paths are relative to
-    the pool file's folder. The Conductor is then prompted and limited as in training, and refused for other pools."""
+    the team file's folder. The Conductor is then prompted and limited as in training, and refused for other pools."""
     prompt: PromptSettings = PromptSettings()
     """How a worker or an endpoint is prompted for a plan. A checkpoint has its own prompt settings."""
     plans: PlanChoice = "auto"

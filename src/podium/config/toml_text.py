@@ -1,6 +1,6 @@
 """Writes tables as TOML text: the standard library only reads it.
 
-Only the outer lists of tables get headers, as [[worker]] in a pool file; tables within them are written on one line.
+Only the outer lists of tables get headers, as [[worker]] in a team file; tables within them are written on one line.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def _known(value: Any) -> Any:
 
 
 Figure = Annotated[float, BeforeValidator(_known)]
-"""Seconds or dollars. They may be infinite, because a pool file or a recording may say so."""
+"""Seconds or dollars. They may be infinite, because a team file or a recording may say so."""
 
 
 class MissingResponses(FrozenModel):

@@ -31,7 +31,7 @@ _IGNORED = (
     *("temperature", "top_p", "top_k", "max_tokens", "stop_seqs", "frequency_penalty", "presence_penalty"),
     *("logit_bias", "best_of", "effort", "verbosity", "reasoning_effort", "reasoning_tokens", "extra_body"),
 )
-"""Sampling options for one model. They are ignored: each worker samples as its pool file says."""
+"""Sampling options for one model. They are ignored: each worker samples as its team file says."""
 
 
 class PodiumModelAPI(ModelAPI):
@@ -51,7 +51,7 @@ class PodiumModelAPI(ModelAPI):
         try:
             if base_url is not None:
                 raise UsageError(
-                    f"--model-base-url {base_url}: a pool file says where each worker is; leave it out."
+                    f"--model-base-url {base_url}: a team file says where each worker is; leave it out."
                 )
             team = read_settings(model_name, settings)
             self._team = Team.from_settings(

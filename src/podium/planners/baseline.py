@@ -186,7 +186,7 @@ def refuse_without_vote(pool: Sequence[Profile]) -> None:
     if VOTE not in (profile.name for profile in pool):
         raise ConfigError(
             f"This plan votes with the pool's worker {VOTE!r}, and this pool has none: "
-            f'add a [[worker]] with name = "{VOTE}" and kind = "vote" to the pool file.'
+            f'add a [[worker]] with name = "{VOTE}" and kind = "vote" to the team file.'
         )
 
 

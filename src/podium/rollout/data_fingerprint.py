@@ -1,6 +1,6 @@
 """A fingerprint of the questions and the workers with which a run began, as digests.
 
-A settings file names a table and a pool file, and both can be edited between two starts. `RunFolder.open` stores the
+A settings file names a table and a team file, and both can be edited between two starts. `RunFolder.open` stores the
 fingerprint, and refuses to go on with other data.
 """
 

@@ -27,7 +27,7 @@ NAMES = (
 
 
 class PoolSampling(Settings):
-    """How the pool of a question is drawn from the workers of the pool file."""
+    """How the pool of a question is drawn from the workers of the team file."""
 
     random: bool = False
     """Whether each question gets a random pool. If not, each question gets all workers in the order of the file."""

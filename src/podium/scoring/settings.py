@@ -34,7 +34,7 @@ class ScoringSettings(Settings):
     on_overlap: Literal["refuse", "leave_out"] = "refuse"
     """What to do with overlaps: "refuse" the run, or "leave_out" the questions and warn of their number."""
     pool: str = ""
-    """The name of a shipped pool, or a pool file."""
+    """The name of a shipped pool, or a team file."""
     pool_sampling: PoolSampling = PoolSampling()
     """Which workers of the pool a question may use."""
     prompt: PromptSettings = PromptSettings()

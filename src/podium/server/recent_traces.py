@@ -24,7 +24,7 @@ _TRACES = 200
 _FRESH_S = 10.0
 """Seconds for which traces that were read are used again."""
 _SOURCE = (
-    f"the prices of the pool file; the lengths of a worker's past answers, if the newest {_TRACES} traces have at "
+    f"the prices of the team file; the lengths of a worker's past answers, if the newest {_TRACES} traces have at "
     f"least {ENOUGH} of them, else {ASSUMED_TOKENS} tokens for each of its answers."
 )
 
@@ -72,5 +72,5 @@ def _source(step: StepEstimate, price: Price) -> str:
         f"{step.past_answers} past answers" if step.past_answers else f"an assumed {ASSUMED_TOKENS} tokens"
     )
     if not price.is_known:
-        return f"{length}; the pool file names no price"
+        return f"{length}; the team file names no price"
     return f"{length}, at ${price.input:g} and ${price.output:g} per million input and output tokens"

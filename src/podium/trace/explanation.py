@@ -115,7 +115,7 @@ def _single(trace: Trace, profile: Profile, choice: str) -> SingleWorker:
         usage, basis = _usage_alone(trace)
         if usage is not None:
             source = (
-                f"Estimated from its price in the pool file and the tokens of this question: about "
+                f"Estimated from its price in the team file and the tokens of this question: about "
                 f"{usage.input_tokens:,} in (the question and its conversation), {usage.output_tokens:,} out ({basis})."
             )
             cost = SourcedNumber(value=profile.price.cost(usage), source=source)

@@ -243,7 +243,7 @@ def _download(specs: Sequence[GgufSpec]) -> Path:
 
 
 def _check_sha256(spec: GgufSpec, file: Path) -> None:
-    """Raise a `ConfigError` if the file has another checksum than the pool file states."""
+    """Raise a `ConfigError` if the file has another checksum than the team file states."""
     if spec.sha256 is None:
         return
     with file.open("rb") as opened:

@@ -200,7 +200,7 @@ def unknown_length_warning(workers: Iterable[ReplayWorker], questions: Sequence[
         return None
     return (
         f"The recording does not have the output tokens of {', '.join(names)}, so their cost counts input tokens "
-        "alone; set assumed_output_tokens in the pool file."
+        "alone; set assumed_output_tokens in the team file."
     )
 
 

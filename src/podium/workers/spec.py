@@ -1,4 +1,4 @@
-"""The tables of a pool file: one class for each value of `kind`.
+"""The tables of a team file: one class for each value of `kind`.
 
 A class only describes a worker. `build` makes a worker from a spec, and says how another package adds a kind.
 """
@@ -166,7 +166,7 @@ class GgufSpec(ChatSpec):
     traits = LOCAL_MODEL
     kind: Literal["gguf"]
     file: str = Field(min_length=1)
-    """The file, relative to the pool file's folder, or a file of the Hugging Face hub, as hub:OWNER/NAME/FILE.gguf."""
+    """The file, relative to the team file's folder, or a file of the Hugging Face hub, as hub:OWNER/NAME/FILE.gguf."""
     sha256: Annotated[str, Field(pattern=r"^[0-9a-fA-F]{64}$")] | None = None
     """The SHA-256 that the file must have. Default: any file is loaded."""
     limits: Limits = Limits(concurrency=4, timeout=600, max_tokens=1024)
@@ -189,7 +189,7 @@ class LocalSpec(WorkerSpec):
     traits = LOCAL_MODEL
     kind: Literal["local"]
     path: Path
-    """The Hugging Face folder, relative to the pool file's folder."""
+    """The Hugging Face folder, relative to the team file's folder."""
     limits: Limits = Limits(retries=0, concurrency=64, max_tokens=256)
     system: str | None = None
     """The worker's own system prompt, the first message of every call."""
@@ -231,7 +231,7 @@ class ReplaySpec(WorkerSpec):
     kind: Literal["replay"]
     limits: Limits = Limits(retries=0)
     recording: Path
-    """NAME.parquet, relative to the pool file's folder."""
+    """NAME.parquet, relative to the team file's folder."""
     worker: str | None = None
     """The worker's name in the recording. Default: `name`."""
     samples: Literal["in turn", "random"] = "in turn"
@@ -248,7 +248,7 @@ class CommandSpec(WorkerSpec):
     """The program and its arguments, without a shell. A name with a slash is relative to `folder`. Any other name is
     searched in PATH."""
     folder: Path = Path()
-    """The program's working directory, relative to the pool file's folder."""
+    """The program's working directory, relative to the team file's folder."""
     output: Literal["text", "json"] = "text"
     """Whether the program prints its answer as plain text, or as { "text": ..., "usage": ..., "cost_usd": ... }."""
     env: tuple[str, ...] = ()
@@ -265,7 +265,7 @@ class FunctionSpec(WorkerSpec):
     callable: str
     """The function, such as "package.module:function"."""
     path: Path | None = None
-    """Folder of the function's module, relative to the pool file's folder. Default: the module is installed."""
+    """Folder of the function's module, relative to the team file's folder. Default: the module is installed."""
     env: tuple[str, ...] = ()
     """Variables that the function reads. They must be set, and their values are removed from its answers."""
     cache: bool = False

@@ -145,7 +145,7 @@ class FaultServer(AbstractAsyncContextManager["FaultServer", None]):
 
     @property
     def url(self) -> str:
-        """The address for a pool file's `base_url`."""
+        """The address for a team file's `base_url`."""
         return f"{'https' if self._tls else 'http'}://{HOST}:{self.port}/v1"
 
     @property

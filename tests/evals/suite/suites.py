@@ -36,7 +36,7 @@ def _folder() -> TemporaryDirectory[str]:
 
 @cache
 def data() -> tuple[str, str]:
-    """The table of 240 questions of each split, and the pool file of a team that answers them."""
+    """The table of 240 questions of each split, and the team file of a team that answers them."""
     folder = Path(_folder().name)
     splits: tuple[Split, ...] = ("train", "validation", "test")
     tasks = [task for split in splits for task in Sums(split, size=240)]

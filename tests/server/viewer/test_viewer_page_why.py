@@ -53,7 +53,7 @@ def test_one_worker_alone_is_priced_with_its_source_on_a_phone(trace_server, pho
     for text in (
         "Quill is best at sums.",
         "It has the best rating on questions like this one.",
-        "Estimated from its price in the pool file and the tokens of this question",
+        "Estimated from its price in the team file and the tokens of this question",
         "90% likely right",
         "8 measured questions of the kind 'sums'",
         "It has the second best rating.",

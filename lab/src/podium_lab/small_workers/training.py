@@ -37,7 +37,7 @@ from podium_lab.warmstart.supervised import WarmStartSettings, example_loss, mak
 from podium_lab.warmstart.tokenizer import train_tokenizer
 
 POOL = "pool.toml"
-"""The pool file in the run folder."""
+"""The team file in the run folder."""
 _WORKER = """[[worker]]
 name = "{name}"
 kind = "local"
@@ -101,7 +101,7 @@ def train_orchestra(
     workers: all have the same tokenizer.
 
     Args:
-        folder: gets a folder for each worker, and a pool file of all.
+        folder: gets a folder for each worker, and a team file of all.
         show: called with a worker's name and each row of its metrics.
 
     Raises:
@@ -125,9 +125,9 @@ def _is_trained(folder: Path, ability: Ability) -> bool:
 
 
 def _write_pool(folder: Path) -> None:
-    """Write the pool file of all workers that the run folder has, and a vote.
+    """Write the team file of all workers that the run folder has, and a vote.
 
-    Again if another process has finished a worker meanwhile: it may have written its pool file before this one.
+    Again if another process has finished a worker meanwhile: it may have written its team file before this one.
     """
     written: list[Ability] | None = None
     while written != (trained := [ability for ability in ABILITIES if _is_trained(folder, ability)]):

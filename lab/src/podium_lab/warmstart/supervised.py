@@ -65,7 +65,7 @@ class WarmStartSettings(Settings):
     start: str | None = None
     """A checkpoint to continue from, with its tokenizer and sizes. Without it, training starts from fresh weights."""
     pool: str = "orchestra"
-    """The pool that the policy learns well: a shipped pool's name or a pool file."""
+    """The pool that the policy learns well: a shipped pool's name or a team file."""
     synthetic_teams: float = Field(default=0.6, ge=0, le=1)
     """Share of the examples that show a synthetic team instead of the pool, so that the policy has to read the
     profiles. Each has a team of its own."""

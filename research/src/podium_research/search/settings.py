@@ -18,7 +18,7 @@ class SearchSettings(Settings):
     """What all have."""
 
     pool: str
-    """A pool file, or a shipped pool's name."""
+    """A team file, or a shipped pool's name."""
     tasks: str
     """The task set, a task file (NAME.toml) or a table (NAME.csv, NAME.jsonl)."""
     split: str = "train"

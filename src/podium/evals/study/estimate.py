@@ -62,7 +62,7 @@ class StudyEstimate:
     workers_paid: bool
     """Whether some worker is neither scripted nor recorded, and its price is not written as 0."""
     unpriced: tuple[str, ...] = ()
-    """Live workers whose price is not in the pool file."""
+    """Live workers whose price is not in the team file."""
 
     @property
     def total_usd(self) -> float:

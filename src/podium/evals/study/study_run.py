@@ -170,5 +170,5 @@ class StudyRun:
         if odd is not None:
             raise UsageError(
                 f"Worker {odd!r} cannot be studied by this name: planners such as committee:A+2xB and cascade:A+B>C "
-                "are named by their workers. Rename it in the pool file."
+                "are named by their workers. Rename it in the team file."
             )

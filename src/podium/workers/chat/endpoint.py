@@ -1,4 +1,4 @@
-"""The address of an endpoint and the headers sent to it, and the checks of both in a pool file.
+"""The address of an endpoint and the headers sent to it, and the checks of both in a team file.
 
 It reads the proxies of the environment, and adds keys and secret headers to the pool's `Secrets`.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from podium.workers.connections import Connections
 
 _WHERE = ("base_url",)
-"""The key of a pool file to which the faults of an address belong."""
+"""The key of a team file to which the faults of an address belong."""
 
 
 class Endpoint:

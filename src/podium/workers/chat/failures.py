@@ -171,7 +171,7 @@ class Failures:
         return self.error(f"the reply has no text ({named})", "protocol", retryable=True)
 
     def timed_out(self, limit: str, seconds: float, builder: ReplyBuilder) -> WorkerError:
-        """A time limit passed; `limit` is its key in a pool file."""
+        """A time limit passed; `limit` is its key in a team file."""
         missing = {"connect_timeout": "connection", "first_token_timeout": "first token"}
         what = f"no {missing.get(limit, 'whole reply')}"
         came = f", only {builder.length} characters of it" if builder.length else ""

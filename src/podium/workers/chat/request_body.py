@@ -48,7 +48,7 @@ def chat_body(
     if stream:
         body |= {"stream": True, "stream_options": {"include_usage": True}}
     body |= extra
-    if not body.get("stream_options", True):  # A pool file leaves it out by false: TOML has no null.
+    if not body.get("stream_options", True):  # A team file leaves it out by false: TOML has no null.
         del body["stream_options"]
     return body | _option_keys(options, body, max_tokens_key)
 

@@ -78,7 +78,7 @@ class ResponseReader:
         self._started = self._loop.time()
         self._ends = self._started + timeout
         self.limit = self._whole = ("timeout", timeout)
-        """The limit that holds now, by its key in a pool file, and its seconds."""
+        """The limit that holds now, by its key in a team file, and its seconds."""
         if first_token_timeout is not None and first_token_timeout < timeout:
             self.limit = ("first_token_timeout", first_token_timeout)
         self.deadline = asyncio.timeout_at(self._started + self.limit[1])

@@ -108,7 +108,7 @@ async def list_models(key: FoundKey) -> FoundServer:
         for model in provider.models
         if model.id in names
     )
-    problem = None if models else "it lists no model whose price Podium knows; write a pool file by hand"
+    problem = None if models else "it lists no model whose price Podium knows; write a team file by hand"
     return FoundServer(provider.name, provider.base_url, models, problem=problem)
 
 

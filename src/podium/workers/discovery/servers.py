@@ -154,7 +154,7 @@ async def _probe_server(
     telling = "/props" if reached is not None and kind == lists.LLAMA_CPP else "/v1/models"
     status, problem = server.statuses.get(telling), None
     if status in (401, 403):
-        problem = "it wants a key; write a pool file with api_key_env by hand"
+        problem = "it wants a key; write a team file with api_key_env by hand"
     elif status == 503:
         problem = "it is not ready, and may be loading its model; run podium init again later"
     elif reached is None:
