@@ -17,6 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from podium.tasks.sets.base import LoadedSplit
+from podium.tasks.splits import disjoint_splits
 from podium.tasks.task import Task
 from podium_research.task_sets.hub import DATA_VARIABLE, HubSet
 
@@ -95,6 +97,11 @@ def opened(case: Case, folder: Path, monkeypatch: pytest.MonkeyPatch) -> HubSet:
     return case.spec
 
 
+def apart(spec: HubSet) -> dict[str, LoadedSplit]:
+    """All splits, held apart."""
+    return {split: loaded for split, (loaded,) in disjoint_splits([spec], spec.splits).items()}
+
+
 def all_tasks(spec: HubSet) -> list[Task]:
     """The tasks of all splits."""
-    return [task for reading in spec.read_splits(spec.splits).values() for task in reading.tasks]
+    return [task for loaded in apart(spec).values() for task in loaded.tasks]

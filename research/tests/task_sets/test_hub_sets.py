@@ -9,12 +9,12 @@ import pytest
 from choice_cases import CASES as CHOICE
 from code_cases import CASES as CODE
 from contest_cases import CASES as CONTEST
-from hub_files import Case, all_tasks, opened
+from hub_files import Case, all_tasks, apart, opened
 from question_cases import CASES as QUESTION
 from suite_cases import CASES as SUITE
 
 from podium.errors import ConfigError
-from podium.tasks.sets.base import IN_LATER_SPLIT, task_key
+from podium.tasks.sets.base import task_key
 from podium.tasks.task import Task
 from podium_research.task_sets.code_sets import CodeSet
 
@@ -34,7 +34,7 @@ def case(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_each_split_holds_the_questions_that_can_be_used(case: Case) -> None:
-    sizes = {split: len(reading.tasks) for split, reading in case.spec.read_splits(case.spec.splits).items()}
+    sizes = {split: len(reading.tasks) for split, reading in apart(case.spec).items()}
     if "validation" not in case.spec.files and "train" in sizes:
         sizes["train"] += sizes.pop("validation")
     assert sizes == case.sizes
@@ -53,7 +53,7 @@ async def test_empty_wrong_wordy_and_listing_responses_score_0(case: Case) -> No
 
 
 def test_no_question_stands_in_two_splits_and_no_id_twice(case: Case) -> None:
-    splits = [reading.tasks for reading in case.spec.read_splits(case.spec.splits).values()]
+    splits = [reading.tasks for reading in apart(case.spec).values()]
     for said in (task_key, _letters):
         texts = [{said(task) for task in tasks} for tasks in splits]
         assert sum(map(len, texts)) == len(set().union(*texts))
@@ -71,7 +71,6 @@ def _letters(task: Task) -> str:
 def test_broken_rows_are_counted_by_their_reason_or_refused_by_their_place(case: Case) -> None:
     for split, reasons in case.broken.items():
         skipped = dict(case.spec.read_splits((split,))[split].skipped)
-        skipped.pop(IN_LATER_SPLIT, None)
         assert sum(skipped.values()) == len(reasons)
         for reason in reasons:
             assert any(reason.partition("'")[0] in said for said in skipped), (reason, skipped)

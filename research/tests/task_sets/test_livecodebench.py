@@ -18,6 +18,7 @@ from hub_files import TEXT, Table, lay
 
 from podium.config import build
 from podium.errors import ConfigError, GraderError
+from podium.tasks.splits import disjoint_splits
 from podium_research.task_sets.hub import DATA_VARIABLE
 from podium_research.task_sets.livecodebench import LiveCodeBench, PackedCode, unpack_tests
 
@@ -38,7 +39,8 @@ def releases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ids(spec: LiveCodeBench, split: str = "test") -> list[str]:
-    return [task.id.removeprefix("livecodebench/") for task in spec.read_splits((split,))[split].tasks]
+    ((loaded,),) = disjoint_splits([spec], (split,)).values()
+    return [task.id.removeprefix("livecodebench/") for task in loaded.tasks]
 
 
 @pytest.mark.parametrize(

@@ -24,18 +24,10 @@ from pydantic import Field, model_validator
 
 from podium.config import Settings, load
 from podium.errors import NoTasksError
-from podium.tasks.sets.base import (
-    IN_LATER_SPLIT,
-    LoadedSplit,
-    TaskSetSpec,
-    exclude,
-    later_splits,
-    task_key,
-)
+from podium.tasks.sets.base import LoadedSplit, TaskSetSpec
 from podium.tasks.sets.registry import AnyTaskSet
+from podium.tasks.splits import disjoint_splits
 from podium.tasks.task import SPLITS, Task, TaskList, shuffled
-
-IN_EARLIER_PART = "questions that an earlier part has too"
 
 
 class TaskFile(Settings):
@@ -96,7 +88,7 @@ def mix(
     Raises:
         ConfigError: no part has a task in the split, or a file of one cannot be read.
     """
-    (loaded,) = _disjoint_splits(parts, (split,)).values()
+    (loaded,) = disjoint_splits(parts, (split,)).values()
     return _mixed(name, parts, split, loaded, size=size, seed=seed)
 
 
@@ -109,7 +101,7 @@ def mix_splits(
         ConfigError: a file of a part cannot be read.
     """
     mixed = {}
-    for split, loaded in _disjoint_splits(parts, splits).items():
+    for split, loaded in disjoint_splits(parts, splits).items():
         with suppress(NoTasksError):
             mixed[split] = _mixed(name, parts, split, loaded, size=None, seed=seed)
     return mixed
@@ -145,30 +137,6 @@ def _mixed(
     end = min(ends, default=0.0)
     mixed = [task for position, _, task in placed if position < end]
     return TaskList(f"{name}/{split}", mixed, size=size, seed=None, warnings=warnings)
-
-
-def _disjoint_splits(parts: Sequence[TaskSetSpec], splits: Sequence[str]) -> dict[str, list[LoadedSplit]]:
-    """Splits of each part, without questions of the parts before it and of any part's later splits."""
-    compared = len(parts) > 1  # A single part has left out the questions of its later splits itself.
-    names = dict.fromkeys(splits)
-    if compared:
-        names |= dict.fromkeys(later for split in splits for later in later_splits(split))
-    by_part = [part.read_splits([name for name in names if name in part.splits]) for part in parts]
-    disjoint: dict[str, list[LoadedSplit]] = {split: [] for split in splits}
-    for split, kept_parts in disjoint.items():
-        later = {
-            task_key(task)
-            for by_split in by_part
-            for other in (later_splits(split) if compared else ())
-            for task in by_split.get(other, LoadedSplit(())).tasks
-        }
-        seen: set[str] = set()
-        for by_split in by_part:
-            kept = exclude(by_split.get(split, LoadedSplit(())), later, IN_LATER_SPLIT)
-            kept = exclude(kept, seen, IN_EARLIER_PART)
-            seen.update(key for task in kept.tasks for key in (task_key(task), task.id))
-            kept_parts.append(kept)
-    return disjoint
 
 
 def _warnings(part: TaskSetSpec, loaded: LoadedSplit, split: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""How rows become tasks: what is refused by its place, what is counted, and how splits are held apart."""
+"""How rows become tasks: what is refused by its place, and what is counted."""
 
 from __future__ import annotations
 
@@ -7,23 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from podium.errors import ConfigError
 from podium.rows import Row
 from podium.tasks.graders.math_graders import Numeric
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.overlap import question_key
-from podium.tasks.sets.base import (
-    LoadedSplit,
-    Sample,
-    available_splits,
-    later_splits,
-    read_disjoint,
-    read_tasks,
-    task_key,
-)
+from podium.tasks.sets.base import Sample, read_tasks, task_key
 from podium.tasks.sets.prompts import (
     BOXED,
     CHOICE,
@@ -33,7 +23,7 @@ from podium.tasks.sets.prompts import (
     content_id,
     strip_prompt,
 )
-from podium.tasks.task import SPLITS, Task
+from podium.tasks.task import Task
 from podium.types import Question
 
 GOOD = Row("f.jsonl, line 1", {"q": "What is 2 + 2?", "a": "4", "id": "1"})
@@ -132,75 +122,3 @@ def test_a_set_may_define_the_text_by_which_questions_are_compared() -> None:
 def test_question_without_an_id_gets_an_id_from_its_content() -> None:
     assert content_id("What is 2+2?") == content_id("what is  2 + 2")
     assert content_id("What is 2+2?") != content_id("What is 2-2?")
-
-
-# --- splits --------------------------------------------------------------------------------------------
-
-
-def tasks(*texts: str) -> LoadedSplit:
-    return LoadedSplit(
-        tuple(Task(f"{text}/{n}", Question(text=text), "1", Exact()) for n, text in enumerate(texts))
-    )
-
-
-@pytest.mark.parametrize(
-    ("sources", "splits"),
-    [
-        (("train",), ("train", "validation")),
-        (("test",), ("test",)),
-        (("test", "train"), SPLITS),
-        (("validation", "test"), ("validation", "test")),
-        (SPLITS, SPLITS),
-        ((), ()),
-    ],
-)
-def test_a_source_with_train_alone_gives_a_validation_split_too(sources, splits) -> None:
-    assert available_splits(sources) == splits
-    assert [later_splits(split) for split in SPLITS] == [("validation", "test"), ("test",), ()]
-
-
-def test_each_needed_split_is_read_once_and_others_never() -> None:
-    read: list[str] = []
-
-    def source(split: str) -> LoadedSplit:
-        read.append(split)
-        return tasks(split)
-
-    read_disjoint(("train", "test"), ("test",), source)
-    assert read == ["test"]
-    read_disjoint(("train", "test"), ("train", "validation", "test"), source)
-    assert read == ["test", "train", "test"]
-
-
-DRESSES = ("{}", " {} ", "{}?", "“{}”", "{}.\n")
-
-
-@given(
-    st.dictionaries(
-        st.sampled_from(SPLITS),
-        st.lists(
-            st.tuples(
-                st.sampled_from(
-                    ["red fox", "Red FOX", "red-fox", "2 + 2", "2 - 2", "2+2", "x", "y", "z", "w", "v"]
-                ),
-                st.sampled_from(DRESSES),
-            ).map(lambda drawn: drawn[1].format(drawn[0])),
-            max_size=12,
-        ),
-        min_size=1,
-    )
-)
-def test_splits_share_no_question_and_together_lose_none(sources: Mapping[str, list[str]]) -> None:
-    splits = available_splits(sources)
-    apart = read_disjoint(sources, splits, lambda split: tasks(*sources[split]))
-    questions = {split: {task_key(task) for task in reading.tasks} for split, reading in apart.items()}
-    for split in splits:
-        for other in splits:
-            assert split == other or not questions[split] & questions[other]
-    assert set().union(*questions.values()) == {
-        question_key(text) for texts in sources.values() for text in texts
-    }
-    dropped = {s: r.skipped.get("questions that stand in a later split too", 0) for s, r in apart.items()}
-    if "validation" in sources:
-        for split in sources:
-            assert len(apart[split].tasks) + dropped[split] == len(sources[split])

@@ -18,15 +18,8 @@ from typing import Any, ClassVar
 from podium.errors import ConfigError
 from podium.rows import Row, read_rows
 from podium.tasks.graders.base import GraderSettings
-from podium.tasks.sets.base import (
-    BadRow,
-    LoadedSplit,
-    Sample,
-    TaskSetSpec,
-    available_splits,
-    read_disjoint,
-    read_tasks,
-)
+from podium.tasks.sets.base import BadRow, LoadedSplit, Sample, TaskSetSpec, read_tasks
+from podium.tasks.task import SPLITS
 
 DATA_VARIABLE = "PODIUM_DATA"
 """The environment variable that names the user's folder of datasets."""
@@ -35,11 +28,7 @@ _PIECE = re.compile(r"(.*)-(\d{5})-of-(\d{5})(?=[-.])")
 
 
 class HubSet(TaskSetSpec):
-    """A task set on the hub. A subclass names its dataset, its files and its grader, and reads a row.
-
-    If the dataset has no validation split, a tenth of train becomes validation, by a hash of the question. A question
-    of a later split (test, then validation) is left out of the earlier ones.
-    """
+    """A task set on the hub. A subclass names its dataset, its files and its grader, and reads a row."""
 
     source: ClassVar[str]
     """OWNER/NAME of the dataset, or of the main one if there are several."""
@@ -64,11 +53,11 @@ class HubSet(TaskSetSpec):
         """The sample in a row, or None if the row is left out. Raises ValueError or KeyError if the row is broken."""
 
     @property
-    def splits(self) -> tuple[str, ...]:
-        return available_splits(self.files)
+    def sources(self) -> tuple[str, ...]:
+        return tuple(split for split in SPLITS if split in self.files)
 
-    def read_splits(self, splits: Collection[str]) -> Mapping[str, LoadedSplit]:
-        return read_disjoint(self.files, splits, self._read)
+    def read_splits(self, sources: Collection[str]) -> Mapping[str, LoadedSplit]:
+        return {split: self._read(split) for split in sources}
 
     def _read(self, split: str) -> LoadedSplit:
         return read_tasks(

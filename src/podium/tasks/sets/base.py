@@ -1,9 +1,7 @@
 """What all task sets share: settings, as a TOML file may give them, that read the tasks of a split.
 
 Rows become tasks in one place, `read_tasks`, so that for every set a row that cannot be a task is either refused by its
-location or counted. Splits share no question: a question stands in the latest of its splits alone (test, then
-validation, then train), so what is measured is never trained on. Where a source has train and no validation, a tenth of
-train becomes validation, by a hash of the question.
+location or counted. `podium.tasks.splits` holds the splits apart.
 """
 
 from __future__ import annotations
@@ -14,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from random import Random
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field
@@ -30,10 +27,6 @@ from podium.types import Question
 
 BadRow = Literal["refuse", "skip"]
 _DETAIL = re.compile(r"'[^']*'|\"[^\"]*\"|(?<= )\([^)]*\)")
-
-
-IN_LATER_SPLIT = "questions that stand in a later split too"
-_VALIDATION = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +68,8 @@ class TaskSetSpec(Settings):
     source: ClassVar[str] = ""
     """Where its rows are from, for people. Empty if the settings say it."""
     licence: ClassVar[str] = ""
+    is_disjoint: ClassVar[bool] = False
+    """Whether no two splits of its source share a question."""
     set: str
     """The name of the set in task files and on command lines."""
     weight: float | None = Field(default=None, gt=0, allow_inf_nan=False)
@@ -89,12 +84,18 @@ class TaskSetSpec(Settings):
 
     @property
     @abstractmethod
+    def sources(self) -> tuple[str, ...]:
+        """The splits that its source has, of train, validation and test."""
+
+    @property
     def splits(self) -> tuple[str, ...]:
-        """The splits that it has, of train, validation and test."""
+        """The splits that it has: a part of train is validation, if its source has none."""
+        carved = ("validation",) if "train" in self.sources else ()
+        return tuple(split for split in SPLITS if split in (*self.sources, *carved))
 
     @abstractmethod
-    def read_splits(self, splits: Collection[str]) -> Mapping[str, LoadedSplit]:
-        """Read all tasks of some splits, each in the order of the source, which is read once.
+    def read_splits(self, sources: Collection[str]) -> Mapping[str, LoadedSplit]:
+        """Read all tasks of some splits of the source, in its order.
 
         Raises:
             ConfigError: files are missing (the message says what to fetch), or a row is refused.
@@ -183,64 +184,3 @@ def _task(sample: Sample, grader: GraderSettings, name: str, others: Mapping[str
     if problem := grader.gold_problem(task.gold):
         raise ValueError(problem)
     return task
-
-
-def available_splits(sources: Collection[str]) -> tuple[str, ...]:
-    """The splits that a set has if its source has these: train alone gives validation, too."""
-    return tuple(
-        split for split in SPLITS if split in sources or (split == "validation" and "train" in sources)
-    )
-
-
-def later_splits(split: str) -> tuple[str, ...]:
-    """The splits after this one, whose questions it may not share."""
-    return SPLITS[SPLITS.index(split) + 1 :] if split in SPLITS else ()
-
-
-def read_disjoint(
-    sources: Collection[str], splits: Collection[str], read: Callable[[str], LoadedSplit]
-) -> dict[str, LoadedSplit]:
-    """Read splits of a set so that they share no question.
-
-    Args:
-        sources: the splits that the source has.
-        splits: the splits to return.
-        read: reads one split of the source; called at most once for each.
-
-    Raises:
-        ConfigError: the set has no such split.
-    """
-    unknown = [split for split in splits if split not in available_splits(sources)]
-    if unknown:
-        raise ConfigError(
-            f"There is no split {unknown[0]!r}; there is {', '.join(available_splits(sources))}."
-        )
-    origin = {split: split if split in sources else "train" for split in splits}
-    first = min((SPLITS.index(source) for source in origin.values()), default=len(SPLITS))
-    raw: dict[str, LoadedSplit] = {split: read(split) for split in SPLITS[first:] if split in sources}
-    return {split: _without_later_splits(split, origin[split], raw, sources) for split in splits}
-
-
-def exclude(loaded: LoadedSplit, taken: Collection[str], reason: str) -> LoadedSplit:
-    """Leave out the tasks whose key or id is taken, and count them under the reason."""
-    kept = tuple(task for task in loaded.tasks if task_key(task) not in taken and task.id not in taken)
-    dropped = len(loaded.tasks) - len(kept)
-    if not dropped:
-        return loaded
-    return LoadedSplit(kept, {**loaded.skipped, reason: loaded.skipped.get(reason, 0) + dropped})
-
-
-def _without_later_splits(
-    split: str, source: str, raw: dict[str, LoadedSplit], sources: Collection[str]
-) -> LoadedSplit:
-    later = {task_key(task) for other in later_splits(source) if other in raw for task in raw[other].tasks}
-    loaded = exclude(raw[source], later, IN_LATER_SPLIT)
-    if source == "train" and "validation" not in sources:
-        wanted = split == "validation"
-        kept = tuple(task for task in loaded.tasks if _held_out(task_key(task)) == wanted)
-        return LoadedSplit(kept, loaded.skipped)
-    return loaded
-
-
-def _held_out(text: str) -> bool:
-    return Random(f"validation/{text}").random() < _VALIDATION

@@ -37,15 +37,7 @@ from podium.tasks.graders.math_graders import Numeric
 from podium.tasks.graders.registry import AnyGrader
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.overlap import question_key
-from podium.tasks.sets.base import (
-    BadRow,
-    LoadedSplit,
-    Sample,
-    TaskSetSpec,
-    available_splits,
-    read_disjoint,
-    read_tasks,
-)
+from podium.tasks.sets.base import BadRow, LoadedSplit, Sample, TaskSetSpec, read_tasks
 from podium.tasks.sets.prompts import content_id, strip_prompt
 from podium.tasks.task import SPLITS, Split
 
@@ -144,23 +136,23 @@ class CustomSet(TaskSetSpec):
         return self.name or Path(first.name.removesuffix(".gz")).stem
 
     @property
-    def splits(self) -> tuple[str, ...]:
-        return available_splits(self.files) if self.files else SPLITS
+    def sources(self) -> tuple[str, ...]:
+        return tuple(split for split in SPLITS if split in self.files) if self.files else SPLITS
 
     def with_base_dir(self, folder: Path) -> Self:
         files = {split: folder / file for split, file in self.files.items()}
         return self.model_copy(update={"file": self.file and folder / self.file, "files": files})
 
-    def read_splits(self, splits: Collection[str]) -> Mapping[str, LoadedSplit]:
+    def read_splits(self, sources: Collection[str]) -> Mapping[str, LoadedSplit]:
         if self.file is not None:
-            return read_disjoint(SPLITS, splits, self._divide(self.file).__getitem__)
-        files = {str(split): file for split, file in self.files.items()}
+            divided = self._divide(self.file)
+            return {split: divided[split] for split in sources}
+        files = {str(split): file for split, file in self.files.items() if split in sources}
         # Two files may use the same id, so the split is part of the task id.
-        return read_disjoint(
-            files,
-            splits,
-            lambda split: self._read(files[split], f"{self.label}/{split}", self.record_to_sample),
-        )
+        return {
+            split: self._read(file, f"{self.label}/{split}", self.record_to_sample)
+            for split, file in files.items()
+        }
 
     def record_to_sample(self, values: Mapping[str, Any]) -> Sample | None:
         """The sample that a row states, or None if it is not wanted. Raises ValueError or KeyError if it is broken."""
