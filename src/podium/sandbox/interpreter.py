@@ -99,14 +99,19 @@ class InterpreterProcess:
     killed while it makes namespaces leaves them behind half-made."""
 
     def __init__(
-        self, command: Sequence[str], environment: Mapping[str, str], inherited: Collection[int] = ()
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        inherited: Collection[int] = (),
+        folder: str | None = None,
     ) -> None:
         """Start it in a session of its own, which the terminal's signals do not reach. It inherits the descriptors
-        `inherited` besides its standard ones.
+        `inherited` besides its standard ones. `folder` is its own: it removes it at its end, or else `end` does.
 
         Raises:
             OSError: it cannot be started.
         """
+        self._folder = folder
         self._ours, theirs = socket.socketpair()
         self._errors, error_sink = os.pipe()
         try:
@@ -122,6 +127,7 @@ class InterpreterProcess:
         except BaseException:
             self._ours.close()
             os.close(self._errors)
+            _remove(folder)
             raise
         finally:
             theirs.close()
@@ -172,7 +178,7 @@ class InterpreterProcess:
         return words.decode(errors="replace").strip().rpartition("\n")[2].rstrip(".")
 
     async def end(self) -> None:
-        """Close the connection to it, and wait until it has ended."""
+        """Close the connection to it, and wait until it has ended and its folder is gone."""
         _disconnect(self._ours)
         try:
             async with asyncio.timeout(_END_TIMEOUT_S):
@@ -182,6 +188,14 @@ class InterpreterProcess:
             self._popen.kill()
         finally:
             self._finalizer()
+            if self._folder is not None:
+                # In a thread, since what a program leaves on a disk may take seconds to remove.
+                await asyncio.to_thread(_remove, self._folder)
+
+
+def _remove(folder: str | None) -> None:
+    if folder is not None and os.path.exists(folder):
+        subprocess.run(["rm", "-rf", folder], check=False, stderr=subprocess.DEVNULL)
 
 
 def _end_now(owner: int, popen: subprocess.Popen[bytes], ours: socket.socket, errors: int) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import platform
-import subprocess
 import sys
 import tempfile
 import warnings
@@ -42,9 +41,8 @@ class Isolation(ABC):
         """Release what `open` prepared."""
 
     @abstractmethod
-    def start(self, closing: ExitStack) -> InterpreterProcess:
-        """Start an interpreter that waits for orders on its standard input. `closing` takes what must be released when
-        it has ended.
+    def start(self) -> InterpreterProcess:
+        """Start an interpreter that waits for orders on its standard input.
 
         Raises:
             OSError: it cannot be started.
@@ -63,20 +61,13 @@ class PlainProcess(Isolation):
     name = "no isolation"
     weak = True
 
-    def start(self, closing: ExitStack) -> InterpreterProcess:
+    def start(self) -> InterpreterProcess:
         folder = tempfile.mkdtemp(prefix="podium-")
-        closing.callback(_remove, folder)
         environment = interpreter.environment(interpreter.ROOT, Path(folder))
-        return InterpreterProcess(interpreter.command(), environment)
+        return InterpreterProcess(interpreter.command(), environment, folder=folder)
 
     def other_processes(self) -> int:
         return interpreter.processes_of_user()
-
-
-def _remove(folder: str) -> None:
-    """Remove a folder that the supervisor could not remove, since the program had killed it."""
-    if os.path.exists(folder):
-        subprocess.run(["rm", "-rf", folder], check=False, stderr=subprocess.DEVNULL)
 
 
 _DISK_BYTES = 64 * MIB
@@ -118,7 +109,7 @@ class Bubblewrap(Isolation):
             os.close(self._users)
             self._users = None
 
-    def start(self, closing: ExitStack) -> InterpreterProcess:
+    def start(self) -> InterpreterProcess:
         options, passed, user = ["--unshare-user"], [], None
         if self._users is not None:
             user, passed = next(self._user_ids), [self._users]

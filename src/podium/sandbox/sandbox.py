@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Literal, Self, get_args
 
 from podium.errors import GraderError
 from podium.sandbox.inside import frames
 from podium.sandbox.inside.run_limits import MIB, RunLimits
+from podium.sandbox.interpreter import InterpreterProcess
 from podium.sandbox.isolation import Isolation
 
 Role = Literal["program", "asserts"]
@@ -50,16 +50,8 @@ class ProgramOutput:
 class Sandbox:
     """One isolated interpreter. It carries out orders one by one, and ends with the first that it cannot answer."""
 
-    def __init__(self, isolation: Isolation) -> None:
-        """Start the interpreter; `start` also waits until it is ready.
-
-        Raises:
-            OSError: it cannot be started.
-        """
-        self._isolation = isolation
-        with ExitStack() as closing:
-            self._process = isolation.start(closing)
-            self._closing = closing.pop_all()
+    def __init__(self, isolation: Isolation, process: InterpreterProcess) -> None:
+        self._isolation, self._process = isolation, process
         self._loaded = ""
         self._wall_s = 0.0
 
@@ -72,7 +64,7 @@ class Sandbox:
             GraderError: it did not start, or an import failed; the message ends with the last line of its output.
         """
         try:
-            sandbox = cls(isolation)
+            sandbox = cls(isolation, isolation.start())
         except OSError as error:
             raise GraderError(f"A sandbox ({isolation.name}) cannot be started: {error}.") from None
         try:
@@ -90,11 +82,7 @@ class Sandbox:
 
     async def close(self) -> None:
         """End it, and all that runs in it."""
-        try:
-            await self._process.end()
-        finally:
-            # In a thread, since what a program leaves on a disk may take seconds to remove.
-            await asyncio.to_thread(self._closing.close)
+        await self._process.end()
 
     async def load(self, imports: str) -> None:
         """Import what the program is going to need.

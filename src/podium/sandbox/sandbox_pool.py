@@ -86,8 +86,18 @@ class SandboxPool:
             GraderError: no isolation runs a program here, not even a plain process.
         """
         isolation = await self.isolation()
+        if isolation.weak and not allow_weak:
+            raise ConfigError(
+                f"Programs would run without isolation here ({self._weakness}); install bubblewrap, or, only for "
+                "programs that you trust, set allow_weak_sandbox = true in the table of the grader or worker."
+            )
         if isolation.weak:
-            self._warn_of_weakness(allow_weak)
+            warnings.warn(
+                f"Programs run WITHOUT ISOLATION ({self._weakness}): they can read and write your files, use the "
+                "network, and deceive their grader. Install bubblewrap.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         return isolation
 
     @asynccontextmanager
@@ -150,29 +160,15 @@ class SandboxPool:
                 self._weakness = str(error)
         return await _open_tested(self._wanted or PlainProcess())
 
-    def _warn_of_weakness(self, allow_weak: bool) -> None:
-        if not allow_weak:
-            raise ConfigError(
-                f"Programs would run without isolation here ({self._weakness}); install bubblewrap, or, only for "
-                "programs that you trust, set allow_weak_sandbox = true in the table of the grader or worker."
-            )
-        warnings.warn(
-            f"Programs run WITHOUT ISOLATION ({self._weakness}): they can read and write your files, use the "
-            "network, and deceive their grader. Install bubblewrap.",
-            RuntimeWarning,
-            stacklevel=3,
-        )
-
 
 async def _open_tested(isolation: Isolation) -> Isolation:
     try:
         await isolation.open()
         await _run_test_program(isolation)
-    except OSError as error:
+    except BaseException as error:
         isolation.close()
-        raise GraderError(f"A sandbox ({isolation.name}) cannot be made: {error}.") from None
-    except BaseException:
-        isolation.close()
+        if isinstance(error, OSError):
+            raise GraderError(f"A sandbox ({isolation.name}) cannot be made: {error}.") from None
         raise
     return isolation
 
