@@ -10,55 +10,36 @@ under the name that task files give it:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from podium.config import Settings
 from podium.config.open_union import OpenUnion
 from podium.plugins import PluginGroup
 
-Spec = TypeVar("Spec", bound=Settings)
 
-
-class ExtensibleTable(Generic[Spec]):
-    """The classes of a table, and the classes of installed packages. Naming one imports its module alone.
+def extensible_union(
+    table: Sequence[type[Settings]], base: type[Settings], *, group: str, tag: str
+) -> OpenUnion:
+    """The union of the classes of a table and of those of installed packages. Naming one imports its module alone; one
+    that cannot be loaded, or is not derived from `base`, is a `ConfigError`.
 
     Args:
-        base: the class that each of them extends.
         group: the group of entry points.
         tag: the field whose default is the name in task files: "kind" of graders, "set" of task sets.
     """
+    own = {_name(row, tag): row for row in table}
+    installed = PluginGroup[Any](group, group.removeprefix("podium.").removesuffix("s").replace("_", " "))
 
-    def __init__(self, table: Sequence[type[Spec]], base: type[Any], *, group: str, tag: str) -> None:
-        self._table = {_name(row, tag): row for row in table}
-        self._base, self._tag = base, tag
-        noun = group.removeprefix("podium.").removesuffix("s").replace("_", " ")
-        self._plugins = PluginGroup[Any](group, noun)
-
-    @property
-    def installed_names(self) -> tuple[str, ...]:
-        """The names that installed packages add."""
-        return tuple(name for name in self._plugins.names if name not in self._table)
-
-    def find(self, name: str) -> type[Spec] | None:
-        """The class of this name, or None if there is none.
-
-        Raises:
-            ConfigError: the entry point cannot be loaded, or is no class derived from `base` of that name.
-        """
-        if name in self._table:
-            return self._table[name]
-        found: Any = self._plugins.find(name)
-        is_one = isinstance(found, type) and issubclass(found, self._base)
-        if found is not None and not (is_one and _name(found, self._tag) == name):
-            raise self._plugins.refusal(
-                name, f'is no {self._base.__name__} with the default {self._tag} = "{name}"'
-            )
+    def find(name: str) -> type[Settings] | None:
+        if name in own:
+            return own[name]
+        found: Any = installed.find(name)
+        is_one = isinstance(found, type) and issubclass(found, base)
+        if found is not None and not (is_one and _name(found, tag) == name):
+            raise installed.refusal(name, f'is no {base.__name__} with the default {tag} = "{name}"')
         return found  # type: ignore[no-any-return]
 
-    @property
-    def union(self) -> OpenUnion:
-        """The annotation of a setting that is any of these classes."""
-        return OpenUnion(self._tag, self.find, lambda: (*self._table, *self.installed_names))
+    return OpenUnion(tag, find, lambda: dict.fromkeys((*own, *installed.names)))
 
 
 def _name(spec: type[Settings], tag: str) -> str:

@@ -14,7 +14,7 @@ from podium.tasks.graders.json_grader import Json
 from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.math_graders import Math, Numeric
 from podium.tasks.graders.text_graders import Exact, Normalised, Regex, SetOf
-from podium.tasks.plugins import ExtensibleTable
+from podium.tasks.plugins import extensible_union
 
 GRADERS: tuple[type[GraderSettings], ...] = (
     Exact,
@@ -32,6 +32,7 @@ GRADERS: tuple[type[GraderSettings], ...] = (
 if TYPE_CHECKING:
     AnyGrader = GraderSettings
 else:
-    _TABLE = ExtensibleTable(GRADERS, GraderSettings, group="podium.graders", tag="kind")
-    AnyGrader = Annotated[GraderSettings, _TABLE.union]
+    AnyGrader = Annotated[
+        GraderSettings, extensible_union(GRADERS, GraderSettings, group="podium.graders", tag="kind")
+    ]
     """Any grader, as a TOML table gives it; the key `kind` says which."""

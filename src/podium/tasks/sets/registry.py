@@ -6,27 +6,27 @@ To add a task set, add its class to `TASK_SETS`; or offer it from another packag
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-from podium.tasks.plugins import ExtensibleTable
+from podium.tasks.plugins import extensible_union
 from podium.tasks.sets.base import TaskSetSpec
 from podium.tasks.sets.custom import CustomSet
 from podium.tasks.sets.inspect_task import InspectTask
 
 TASK_SETS: tuple[type[TaskSetSpec], ...] = (CustomSet, InspectTask)
 
-_TABLE = ExtensibleTable(TASK_SETS, TaskSetSpec, group="podium.task_sets", tag="set")
+_UNION = extensible_union(TASK_SETS, TaskSetSpec, group="podium.task_sets", tag="set")
 
 if TYPE_CHECKING:
     AnyTaskSet = TaskSetSpec
 else:
-    AnyTaskSet = Annotated[TaskSetSpec, _TABLE.union]
+    AnyTaskSet = Annotated[TaskSetSpec, _UNION]
     """Any task set, as a TOML table gives it; the key `set` says which."""
 
 
 def installed_set_names() -> tuple[str, ...]:
     """The task sets that installed packages add."""
-    return _TABLE.installed_names
+    return tuple(_UNION.names()[len(TASK_SETS) :])
 
 
 def named_set(name: str) -> type[TaskSetSpec] | None:
@@ -35,5 +35,5 @@ def named_set(name: str) -> type[TaskSetSpec] | None:
     Raises:
         ConfigError: it is of an installed package, and cannot be loaded.
     """
-    spec = _TABLE.find(name)
+    spec: Any = _UNION.find(name)
     return spec if spec is not None and spec.source else None
