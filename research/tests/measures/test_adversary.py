@@ -15,9 +15,15 @@ from podium.types import Budget, Message, Question
 from podium.workers import Pool, VoteWorker
 from podium.workers.base import Request
 from podium.workers.scripted import ScriptedWorker
-from podium_research.measures.adversarial_worker import MISLEAD, AdversarialWorker
-from podium_research.measures.adversary import WithAdversary, adversarial_pool, attack
-from podium_research.measures.influence import POSITIONS, measure_influence
+from podium_research.measures.adversary import (
+    MISLEAD,
+    POSITIONS,
+    AdversarialWorker,
+    WithAdversary,
+    adversarial_pool,
+    attack,
+    measure_influence,
+)
 
 
 class Expert(ScriptedWorker):
