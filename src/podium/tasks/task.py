@@ -79,6 +79,8 @@ class Task:
     grader: Grader
     facts: Mapping[str, str | int | tuple[str, ...]] = field(default_factory=dict)
     """Metadata for reports (hops, skills, shape); never shown to a planner."""
+    key: str = ""
+    """The question without its prompt, normalised, if its source says it: by it questions are compared (`task_key`)."""
 
     async def grade(self, response: str) -> Grade:
         """Grade a response.

@@ -15,8 +15,8 @@ from pydantic import Field
 from podium.config import suggestion
 from podium.errors import ConfigError
 from podium.tasks.graders.extraction import AnswerPlace, extract
-from podium.tasks.sets.base import LoadedSplit, RowTask, TaskSetSpec
-from podium.tasks.task import SPLITS, Grade, named_uniform
+from podium.tasks.sets.base import LoadedSplit, TaskSetSpec
+from podium.tasks.task import SPLITS, Grade, Task, named_uniform
 from podium.types import Question
 from podium_research.reasoning_gym.process_pool import (
     GeneratedSample,
@@ -115,7 +115,7 @@ class ReasoningGym(TaskSetSpec):
 
     def _draw_questions(self, config: GeneratorConfig, splits: Collection[str]) -> dict[str, LoadedSplit]:
         """The questions of one generator for some splits, each question once, by one sequence of ids."""
-        tasks: dict[str, dict[str, RowTask]] = {split: {} for split in splits}
+        tasks: dict[str, dict[str, Task]] = {split: {} for split in splits}
         misses = dict.fromkeys(splits, 0)
         slow, reason = 0, ""
         for number in count():
@@ -137,7 +137,7 @@ class ReasoningGym(TaskSetSpec):
                     misses[split] = 0
         return {split: self._loaded_split(config, tuple(tasks[split].values()), reason) for split in splits}
 
-    def _loaded_split(self, config: GeneratorConfig, tasks: tuple[RowTask, ...], reason: str) -> LoadedSplit:
+    def _loaded_split(self, config: GeneratorConfig, tasks: tuple[Task, ...], reason: str) -> LoadedSplit:
         missing = self.size - len(tasks)
         if not missing:
             return LoadedSplit(tasks)
@@ -146,8 +146,8 @@ class ReasoningGym(TaskSetSpec):
             raise ConfigError(reason)
         return LoadedSplit(tasks, {reason: missing})
 
-    def _task(self, sample_id: SampleId, sample: GeneratedSample) -> RowTask:
-        return RowTask(
+    def _task(self, sample_id: SampleId, sample: GeneratedSample) -> Task:
+        return Task(
             id=f"reasoning-gym/{sample_id.name}",
             question=Question(text=_PROMPT.format(question=sample.question)),
             gold=sample.gold,

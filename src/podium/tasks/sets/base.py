@@ -46,14 +46,6 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class RowTask(Task):
-    """A task that was made from a row."""
-
-    key: str = ""
-    """The key by which questions are compared: the question without its prompt, normalised (`overlap.question_key`)."""
-
-
-@dataclass(frozen=True, slots=True)
 class LoadedSplit:
     """The tasks of one split."""
 
@@ -125,7 +117,7 @@ def read_tasks(
     Raises:
         ConfigError: a row cannot be a task, and bad rows are refused; the message names its location.
     """
-    tasks: dict[str, RowTask] = {}
+    tasks: dict[str, Task] = {}
     skipped: Counter[str] = Counter()
     for row in rows:
         try:
@@ -147,8 +139,8 @@ def read_tasks(
 
 
 def task_key(task: Task) -> str:
-    """The key by which the question of a task is compared with others."""
-    return task.key if isinstance(task, RowTask) else question_key(strip_prompt(task.question.text))
+    """The key by which the question of a task is compared with others: normalised, and without its prompt."""
+    return task.key or question_key(strip_prompt(task.question.text))
 
 
 def _sample_of(
@@ -162,7 +154,7 @@ def _sample_of(
         raise ValueError(f"one of its columns is not what it should be ({error})") from None
 
 
-def _task(sample: Sample, grader: GraderSettings, name: str, others: Mapping[str, RowTask]) -> RowTask:
+def _task(sample: Sample, grader: GraderSettings, name: str, others: Mapping[str, Task]) -> Task:
     """The task of a sample.
 
     Raises:
@@ -170,7 +162,7 @@ def _task(sample: Sample, grader: GraderSettings, name: str, others: Mapping[str
     """
     if not sample.text.strip():
         raise ValueError("the question is empty")
-    task = RowTask(
+    task = Task(
         f"{name}/{sample.id}",
         Question(text=sample.text),
         sample.gold,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from podium.config import suggestion
 from podium.errors import ConfigError, GraderError, UsageError
 from podium.tasks.overlap import question_key
-from podium.tasks.sets.base import BadRow, LoadedSplit, RowTask, TaskSetSpec
+from podium.tasks.sets.base import BadRow, LoadedSplit, TaskSetSpec
 from podium.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class InspectTask(TaskSetSpec):
                 skipped[str(error)] += 1
             else:
                 grader = InspectGrader(sample, question)
-                tasks[sample.id] = RowTask(
+                tasks[sample.id] = Task(
                     sample.id, question, sample.gold, grader, key=question_key(sample.text)
                 )
         return LoadedSplit(tuple(tasks.values()), dict(skipped))
