@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from pydantic import BaseModel, Field
 
-from podium.tasks.task import IdentifiedGrader, Task
+from podium.tasks.task import Task
 from podium.types import FrozenModel, Profile
 from podium.workers.base import Worker
 
@@ -103,7 +103,8 @@ def grader_settings(grader: object) -> Any:
     name = type(grader).__qualname__
     if isinstance(grader, BaseModel):
         return [name, grader.model_dump(mode="json")]
-    return [name, grader.identity] if isinstance(grader, IdentifiedGrader) else name
+    identity = getattr(grader, "identity", None)
+    return name if identity is None else [name, identity]
 
 
 def value_digest(value: Any) -> str:

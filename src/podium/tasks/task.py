@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from random import Random
-from typing import Any, ClassVar, Literal, Protocol, get_args, runtime_checkable
+from typing import ClassVar, Literal, Protocol, get_args
 
 from podium.errors import NoTasksError
 from podium.types import Question
@@ -42,6 +42,9 @@ class Grade:
 class Grader(Protocol):
     """Grades a response: extracts the answer, then compares it. Merely containing the gold answer earns nothing.
 
+    A grader that is no `GraderSettings`, and whose verdicts depend on more than its class, has an `identity`: what
+    tells its verdicts from those of another one of its class, as JSON.
+
     The smallest one::
 
         async def same_last_line(response: str, gold: str) -> Grade:
@@ -55,16 +58,6 @@ class Grader(Protocol):
         Raises:
             GraderError: the grader failed, which says nothing about the response.
         """
-        ...
-
-
-@runtime_checkable
-class IdentifiedGrader(Grader, Protocol):
-    """A grader whose verdicts depend on more than its kind, and which is no `GraderSettings`."""
-
-    @property
-    def identity(self) -> Any:
-        """What tells its verdicts from those of another one of its kind, as JSON."""
         ...
 
 
