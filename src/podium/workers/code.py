@@ -14,7 +14,7 @@ from podium.per_loop import PerLoop
 from podium.reading.answer import final_answer
 from podium.reading.code_blocks import is_program, last_program
 from podium.sandbox.inside.program import RAISED
-from podium.sandbox.inside.run_limits import MIB, RunLimits
+from podium.sandbox.inside.run_limits import MIB, WALL_TIME_FACTOR, RunLimits
 from podium.sandbox.sandbox import ProgramExit
 from podium.sandbox.sandbox_pool import open_pool
 from podium.trace import Reply
@@ -25,8 +25,6 @@ from podium.workers.spec import CodeSpec
 from podium.workers.traits import TOOL
 
 NO_PROGRAM = tool.no_result("neither the subtask nor a response that is shown holds a Python program")
-_WALL_TIME_FACTOR = 3
-"""The limit of wall time as a multiple of CPU time, as for graded programs."""
 _CHARS_PER_TOKEN = 4
 """The assumed characters per token of the output."""
 
@@ -40,9 +38,7 @@ class CodeWorker(Worker):
         self.profile, self.limits, self.fallback = spec.to_profile(), spec.limits, spec.fallback
         self._allow_weak = spec.allow_weak_sandbox
         self._pools = PerLoop(open_pool)
-        self._allowance = RunLimits(
-            cpu_s=spec.seconds, wall_s=_WALL_TIME_FACTOR * spec.seconds, memory_bytes=spec.memory_mb * MIB
-        )
+        self._allowance = RunLimits.of(spec.seconds, spec.memory_mb)
 
     async def answer(self, request: Request) -> Reply:
         """Reply with the output of the program, or why it failed. If there is no program, a sentence says so.
@@ -99,7 +95,7 @@ class CodeWorker(Worker):
     def _reason_text(self, reason: str) -> str:
         seconds, bytes_ = self._allowance.cpu_s, self._allowance.memory_bytes
         return {
-            "time": f"the program had not ended after {seconds:g} s of processor time, or {_WALL_TIME_FACTOR} times as "
+            "time": f"the program had not ended after {seconds:g} s of processor time, or {WALL_TIME_FACTOR} times as "
             "much by the clock",
             "memory": f"the program used more than {bytes_ // MIB} MB of memory",
             "output": f"the program printed more than {self._allowance.output_bytes // MIB} MiB",

@@ -6,6 +6,8 @@ import math
 from typing import NamedTuple
 
 MIB = 2**20
+WALL_TIME_FACTOR = 3
+"""Seconds of wall time for each second of CPU time: programs may wait, and machines may be busy."""
 
 
 class RunLimits(NamedTuple):
@@ -27,3 +29,8 @@ class RunLimits(NamedTuple):
     """Processes and threads at once."""
     open_files: int = 128
     """Files that one process has open at once."""
+
+    @classmethod
+    def of(cls, seconds: float, memory_mb: int) -> RunLimits:
+        """Limits of CPU time, with the wall time that goes with it, and of memory."""
+        return cls(cpu_s=seconds, wall_s=WALL_TIME_FACTOR * seconds, memory_bytes=memory_mb * MIB)

@@ -20,7 +20,7 @@ from podium.errors import GraderError
 from podium.per_loop import PerLoop
 from podium.sandbox.inside.asserts import CALL, VERDICT
 from podium.sandbox.inside.packing import pack, unpack
-from podium.sandbox.inside.run_limits import MIB, RunLimits
+from podium.sandbox.inside.run_limits import RunLimits
 from podium.sandbox.sandbox import ProgramExit, ProgramOutput, Sandbox
 from podium.sandbox.sandbox_pool import SandboxPool, open_pool
 from podium.tasks.graders.base import GraderSettings
@@ -37,8 +37,6 @@ from podium.tasks.task import Grade
 
 _SPARE, _WIDEST = 1000, 32
 """Characters by which a printed number may be longer than the wanted one; and times that a returned value may be."""
-_WALL_TIME_FACTOR = 3
-"""Seconds of wall time for each second of processor time: programs may wait, and machines may be busy."""
 
 
 class Code(GraderSettings):
@@ -72,16 +70,13 @@ class Code(GraderSettings):
             tests = await asyncio.to_thread(parse_tests, gold)
         except ValueError as error:
             raise GraderError(f"A program cannot be graded: {error}.") from None
-        trial = Submission(program, self._limits(self.seconds), self._limits(self.total_seconds))
-        pool = await self._pools.get()
+        limits = [RunLimits.of(seconds, self.memory_mb) for seconds in (self.seconds, self.total_seconds)]
+        trial, pool = Submission(program, *limits), await self._pools.get()
         return Grade(float(await trial.passes(tests, pool, allow_weak=self.allow_weak_sandbox)), program)
 
     @cached_property
     def _pools(self) -> PerLoop[SandboxPool]:
         return PerLoop(open_pool)
-
-    def _limits(self, seconds: float) -> RunLimits:
-        return RunLimits(cpu_s=seconds, wall_s=_WALL_TIME_FACTOR * seconds, memory_bytes=self.memory_mb * MIB)
 
 
 _STARS = (
