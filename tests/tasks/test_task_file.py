@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.errors import ConfigError
-from podium.tasks.sets.base import task_key
+from podium.tasks.sets.base import TaskSetSpec, task_key
 from podium.tasks.sets.custom import CustomSet
 from podium.tasks.task import TaskList
-from podium.tasks.task_file import TaskFile, mix, mix_splits, read_task_file
+from podium.tasks.task_file import TaskFile, read_task_file
 
 SPLITS = ("train", "validation", "test")
 
@@ -30,6 +30,16 @@ def part(folder: Path, name: str, rows: Sequence[Mapping[str, Any]], **settings:
 
 def numbered(folder: Path, name: str, questions: int, **settings: Any) -> CustomSet:
     return part(folder, name, [{"question": f"{name} {number}?"} for number in range(questions)], **settings)
+
+
+def mixture(name: str, parts: Sequence[TaskSetSpec]) -> TaskFile:
+    return TaskFile.model_construct(name=name, part=tuple(parts))
+
+
+def mix(
+    name: str, parts: Sequence[TaskSetSpec], split: str, size: int | None = None, seed: int = 0
+) -> TaskList:
+    return mixture(name, parts).open_split(split, size=size, seed=seed)
 
 
 def names(tasks: TaskList) -> list[str]:
@@ -83,7 +93,7 @@ def test_parts_without_the_split_are_reported(tmp_path: Path) -> None:
         ConfigError, match=r"m/dev has no tasks \(a: it has no split 'dev'; only: it has no split"
     ):
         mix("m", parts, "dev")
-    together = mix_splits("m", parts, ("train", "validation", "test"))
+    together = mixture("m", parts).open_splits(("train", "validation", "test"))
     assert {split: list(tasks) for split, tasks in together.items()} == {
         split: list(mix("m", parts, split)) for split in ("train", "test")
     }
@@ -284,6 +294,6 @@ def test_every_task_file_that_ships_can_be_read(path: Path) -> None:
 
 def test_the_example_of_own_data_has_tasks_in_every_split() -> None:
     file = read_task_file(next(path for path in SHIPPED if path.stem == "own"))
-    tasks = [task for split in SPLITS for task in mix(file.name, file.part, split)]
+    tasks = [task for split in SPLITS for task in file.open_split(split)]
     assert len(tasks) == 12
     assert {task.facts["family"] for task in tasks} == {"tides", "speed", "freight", "signals"}

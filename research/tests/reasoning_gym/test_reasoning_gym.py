@@ -23,7 +23,7 @@ from podium.config import build
 from podium.errors import ConfigError
 from podium.tasks.sets.base import task_key
 from podium.tasks.task import Task
-from podium.tasks.task_file import TaskFile, mix
+from podium.tasks.task_file import TaskFile
 from podium_research.reasoning_gym.task_set import ReasoningGym
 
 Tasks = Mapping[str, Mapping[str, Sequence[Task]]]
@@ -279,7 +279,8 @@ def test_a_task_file_takes_generators_by_name() -> None:
     part = {"set": "reasoning-gym", "generators": ["gcd", "lcm"], "level": 1, "size": 3}
     file = build({"name": "mine", "part": [part]}, TaskFile)
     assert file.part[0].label == "reasoning-gym-gcd+lcm-level-1"
-    mixed = mix(file.name, [like(**dict(part)) for part in file.part], "train")
+    parts = tuple(like(**dict(part)) for part in file.part)
+    mixed = file.model_copy(update={"part": parts}).open_split("train")
     assert Counter(task.facts["family"] for task in mixed) == {"gcd": 3, "lcm": 3}
 
 

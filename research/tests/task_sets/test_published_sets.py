@@ -10,7 +10,7 @@ import pytest
 from podium.config import build
 from podium.tasks.sets.custom import CustomSet
 from podium.tasks.sets.registry import installed_set_names, named_set
-from podium.tasks.task_file import TaskFile, mix, read_task_file
+from podium.tasks.task_file import TaskFile, read_task_file
 
 PAPER = Path(__file__).parents[2] / "configs" / "tasks" / "paper.toml"
 
@@ -59,5 +59,5 @@ def test_the_paper_s_mixture_is_240_questions_of_each_of_four_sets(tmp_path: Pat
         rows = "".join(f"{part.set} {number},{number},train\n" for number in range(questions))
         (table := tmp_path / f"{part.set}.csv").write_text("question,answer,split\n" + rows)
         stand_ins.append(CustomSet(file=table, split="split", weight=part.weight, count=part.count))
-    mixed = mix(file.name, stand_ins, "train")
+    mixed = file.model_copy(update={"part": tuple(stand_ins)}).open_split("train")
     assert Counter(task.facts["set"] for task in mixed) == {part.set: 240 for part in file.part}

@@ -13,7 +13,7 @@ from hub_files import TEXT, TEXTS, WHOLE, Table, lay
 
 from podium.tasks import open_tasks
 from podium.tasks.sets.base import task_key
-from podium.tasks.task_file import mix, read_task_file
+from podium.tasks.task_file import read_task_file
 from podium_research.reasoning_gym.task_set import ReasoningGym
 from podium_research.task_sets.hub import DATA_VARIABLE
 
@@ -99,7 +99,7 @@ def test_the_four_sets_weigh_the_same_and_no_question_is_in_two_splits(
     _lay(tmp_path)
     monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
     file = read_task_file(Path(_fewer(SMALL_OPEN, tmp_path, 2)))
-    splits = {split: list(mix(file.name, file.part, split)) for split in file.splits}
+    splits = {split: list(file.open_split(split)) for split in file.splits}
     assert [*splits] == ["train", "validation", "test"]
     for found in splits.values():
         counts = Counter(task.facts["set"] for task in found)

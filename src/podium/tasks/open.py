@@ -19,7 +19,7 @@ from podium.tasks.recorded import RecordedTasks
 from podium.tasks.sets.custom import CustomSet
 from podium.tasks.sets.registry import installed_set_names, named_set
 from podium.tasks.task import SPLITS, GeneratedTasks, TaskSet
-from podium.tasks.task_file import TaskFile, mix, mix_splits, read_task_file
+from podium.tasks.task_file import TaskFile, read_task_file
 from podium.workers.base import Worker
 
 ALL_TASKS = 10**9
@@ -73,7 +73,7 @@ def open_tasks(
         return generated(known_split, size=size, seed=seed)
     file = _mixture(name)
     _check(split, file.splits)
-    return mix(file.name, file.part, split, size=size, seed=seed)
+    return file.open_split(split, size=size, seed=seed)
 
 
 def open_splits(name: str, splits: Sequence[str], *, seed: int = 0) -> dict[str, TaskSet]:
@@ -91,7 +91,7 @@ def open_splits(name: str, splits: Sequence[str], *, seed: int = 0) -> dict[str,
     file = _mixture(name)
     for split in splits:
         _check(split, file.splits)
-    return dict(mix_splits(file.name, file.part, splits, seed=seed))
+    return dict(file.open_splits(splits, seed=seed))
 
 
 def is_mixture(name: str) -> bool:

@@ -60,6 +60,58 @@ class TaskFile(Settings):
         """The splits that at least one part has."""
         return tuple(split for split in SPLITS if any(split in part.splits for part in self.part))
 
+    def open_split(self, split: str, *, size: int | None = None, seed: int = 0) -> TaskList:
+        """Mix the tasks of a split of all parts, each part spread evenly over the whole.
+
+        Without weights the mixture has all tasks of each part, or `count` of them if the part sets it. With weights the
+        parts have these shares, and the mixture ends when the first part has no more tasks. Its first n tasks have
+        nearly these shares too. A larger size appends tasks. The same arguments always give the same tasks.
+
+        Args:
+            seed: decides which tasks of each part come first.
+
+        Raises:
+            ConfigError: no part has a task in the split, or a file of one cannot be read.
+        """
+        (loaded,) = disjoint_splits(self.part, (split,)).values()
+        return self._mixed(split, loaded, size=size, seed=seed)
+
+    def open_splits(self, splits: Sequence[str], *, seed: int = 0) -> dict[str, TaskList]:
+        """All tasks of several splits, as `open_split` gives them. Each source is read once. A split without tasks is
+        left out.
+
+        Raises:
+            ConfigError: a file of a part cannot be read.
+        """
+        mixed = {}
+        for split, loaded in disjoint_splits(self.part, splits).items():
+            with suppress(NoTasksError):
+                mixed[split] = self._mixed(split, loaded, size=None, seed=seed)
+        return mixed
+
+    def _mixed(self, split: str, loaded: Sequence[LoadedSplit], *, size: int | None, seed: int) -> TaskList:
+        """The mixture of one split, given that split of each part.
+
+        Task k of a part has the position (k + 1/2) / weight, as in Webster's method.
+        """
+        warnings: list[str] = []
+        ends: list[float] = []
+        placed: list[tuple[float, int, Task]] = []
+        for number, (part, own) in enumerate(zip(self.part, loaded, strict=True)):
+            warnings += [f"{part.label}: {warning}" for warning in _warnings(part, own, split)]
+            tasks = shuffled(own.tasks, seed)[: part.count]
+            if not tasks:
+                continue
+            if len(self.part) > 1:
+                tasks = [replace(task, facts={"set": part.label, **task.facts}) for task in tasks]
+            weight = part.weight or len(tasks)
+            ends.append(len(tasks) / weight)
+            placed += [((k + 0.5) / weight, number, task) for k, task in enumerate(tasks)]
+        placed.sort(key=lambda place: place[:2])
+        end = min(ends, default=0.0)
+        mixed = [task for position, _, task in placed if position < end]
+        return TaskList(f"{self.name}/{split}", mixed, size=size, seed=None, warnings=warnings)
+
 
 def read_task_file(path: Path, overrides: Sequence[str] = ()) -> TaskFile:
     """Read the task file at `path`; paths in it are relative to its folder.
@@ -70,73 +122,6 @@ def read_task_file(path: Path, overrides: Sequence[str] = ()) -> TaskFile:
     file = load(path, TaskFile, overrides)
     parts = tuple(part.with_base_dir(path.parent) for part in file.part)
     return file.model_copy(update={"name": file.name or path.stem, "part": parts})
-
-
-def mix(
-    name: str, parts: Sequence[TaskSetSpec], split: str, *, size: int | None = None, seed: int = 0
-) -> TaskList:
-    """Mix the tasks of a split of all parts, each part spread evenly over the whole.
-
-    Without weights the mixture has all tasks of each part, or `count` of them if the part sets it. With weights the
-    parts have these shares, and the mixture ends when the first part has no more tasks. Its first n tasks have nearly
-    these shares too. A larger size appends tasks. The same arguments always give the same tasks.
-
-    Args:
-        name: the name of the task file or of the set.
-        seed: decides which tasks of each part come first.
-
-    Raises:
-        ConfigError: no part has a task in the split, or a file of one cannot be read.
-    """
-    (loaded,) = disjoint_splits(parts, (split,)).values()
-    return _mixed(name, parts, split, loaded, size=size, seed=seed)
-
-
-def mix_splits(
-    name: str, parts: Sequence[TaskSetSpec], splits: Sequence[str], *, seed: int = 0
-) -> dict[str, TaskList]:
-    """All tasks of several splits, as `mix` gives them. Each source is read once. A split without tasks is left out.
-
-    Raises:
-        ConfigError: a file of a part cannot be read.
-    """
-    mixed = {}
-    for split, loaded in disjoint_splits(parts, splits).items():
-        with suppress(NoTasksError):
-            mixed[split] = _mixed(name, parts, split, loaded, size=None, seed=seed)
-    return mixed
-
-
-def _mixed(
-    name: str,
-    parts: Sequence[TaskSetSpec],
-    split: str,
-    loaded_parts: Sequence[LoadedSplit],
-    *,
-    size: int | None,
-    seed: int,
-) -> TaskList:
-    """The mixture of one split, given that split of each part.
-
-    Task k of a part has the position (k + 1/2) / weight, as in Webster's method.
-    """
-    warnings: list[str] = []
-    ends: list[float] = []
-    placed: list[tuple[float, int, Task]] = []
-    for number, (part, loaded) in enumerate(zip(parts, loaded_parts, strict=True)):
-        warnings += [f"{part.label}: {warning}" for warning in _warnings(part, loaded, split)]
-        tasks = shuffled(loaded.tasks, seed)[: part.count]
-        if not tasks:
-            continue
-        if len(parts) > 1:
-            tasks = [replace(task, facts={"set": part.label, **task.facts}) for task in tasks]
-        weight = part.weight or len(tasks)
-        ends.append(len(tasks) / weight)
-        placed += [((k + 0.5) / weight, number, task) for k, task in enumerate(tasks)]
-    placed.sort(key=lambda place: place[:2])
-    end = min(ends, default=0.0)
-    mixed = [task for position, _, task in placed if position < end]
-    return TaskList(f"{name}/{split}", mixed, size=size, seed=None, warnings=warnings)
 
 
 def _warnings(part: TaskSetSpec, loaded: LoadedSplit, split: str) -> Iterator[str]:

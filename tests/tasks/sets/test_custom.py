@@ -24,7 +24,7 @@ from podium.tasks.sets.base import task_key
 from podium.tasks.sets.custom import CustomSet
 from podium.tasks.splits import disjoint_splits
 from podium.tasks.task import Task
-from podium.tasks.task_file import mix, read_task_file
+from podium.tasks.task_file import read_task_file
 
 ROWS = [{"problem": f"What is {n} + {n}?", "answer": 2 * n, "topic": "sums", "nr": n} for n in range(1, 101)]
 SHARES = {"train": 68, "validation": 13, "test": 19}
@@ -69,8 +69,7 @@ def first(spec: CustomSet) -> Task:
 def opened(folder: Path, more: str = "", file: str = "rows.jsonl", split: str = "train") -> list[Task]:
     path = folder / "mine.toml"
     path.write_text(TASK_FILE.format(file=file, more=more))
-    task_file = read_task_file(path)
-    return list(mix(task_file.name, task_file.part, split))
+    return list(read_task_file(path).open_split(split))
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "csv", "parquet"])
