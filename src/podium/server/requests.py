@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from podium.errors import APIError
 from podium.server.api_errors import invalid
 from podium.server.keys import Caller, Keys
+from podium.server.podium_details import PodiumDetails
 from podium.types import Message, Question
 
 B = TypeVar("B", bound=BaseModel)
@@ -123,6 +124,15 @@ async def read_body(model: type[B], request: Request) -> B:
         return await asyncio.to_thread(_parse, model, raw)
 
 
+class PodiumReply(BaseModel):
+    """A reply in one piece. Its other fields are those of its API."""
+
+    model_config = ConfigDict(extra="allow")
+
+    podium: PodiumDetails | None = None
+    """How the answer was made. A response that has no answer yet does not have it."""
+
+
 def streamed_reply(description: str, *required: str) -> dict[int | str, dict[str, Any]]:
     """For a route's `responses=`: a reply that comes whole, or with `stream` as server-sent events.
 
@@ -134,7 +144,7 @@ def streamed_reply(description: str, *required: str) -> dict[int | str, dict[str
         "text/event-stream": {"schema": {"type": "string"}},
     }
     text = f"{description}; with `stream`, its events as server-sent events."
-    return {200: {"description": text, "content": content}}
+    return {200: {"model": PodiumReply, "description": text, "content": content}}
 
 
 @cache

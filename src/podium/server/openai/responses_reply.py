@@ -92,9 +92,7 @@ class ResponseFrame:
         reason = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(answer.finish)
         return self.response(
             "completed" if reason is None else "incomplete",
-            completed_at=self.echoed.created + int(answer.podium.get("seconds", 0.0))
-            if reason is None
-            else None,
+            completed_at=self.echoed.created + int(answer.details.seconds) if reason is None else None,
             incomplete_details=None if reason is None else {"reason": reason},
             output=list(output) or output_items(answer),
             usage=response_usage(answer.usage, answer.cost_usd),

@@ -17,8 +17,9 @@ from podium.server.keys import Caller
 from podium.server.openai.response_items import find_background, find_trace, unknown_response
 from podium.server.openai.responses import stream_response
 from podium.server.openai.responses_reply import ResponseFrame, input_items, response_usage
+from podium.server.podium_details import details_of
 from podium.server.requests import RequestCaller, streamed_reply
-from podium.server.served_answers import answer_from_plan, answer_from_trace, no_answer_error, to_details
+from podium.server.served_answers import answer_from_plan, answer_from_trace, no_answer_error
 from podium.server.service import Service
 from podium.trace import Trace
 
@@ -102,7 +103,10 @@ def _ended_response(trace: Trace) -> dict[str, Any]:
     background = frame.echoed.background
     cost: dict[str, Any] = {}
     if background:
-        cost = {"usage": response_usage(trace.usage, trace.cost_usd), "podium": to_details(trace)}
+        cost = {
+            "usage": response_usage(trace.usage, trace.cost_usd),
+            "podium": details_of(trace).model_dump(mode="json"),
+        }
     if background and trace.status == "cancelled":
         return frame.response("cancelled", **cost)
     if trace.answer is None:
