@@ -87,18 +87,6 @@ def test_an_item_that_nobody_made_is_not_found(client: OpenAI, id_: str) -> None
     assert (refused.value.code, refused.value.param) == ("item_not_found", "input.0")
 
 
-def test_the_items_of_the_input_are_listed_page_by_page(client: OpenAI) -> None:
-    given: Any = [{"role": "user", "content": "One."}, {"role": "assistant", "content": "Two."}]
-    made = client.responses.create(
-        model="quill", input=[*given, {"role": "user", "content": "Three?"}], instructions="Be brief."
-    )
-    listed = [item.content[0].text for item in client.responses.input_items.list(made.id, limit=3)]
-    assert listed == ["Three?", "Two.", "One.", "Be brief."]
-    oldest = client.responses.input_items.list(made.id, order="asc", limit=2)
-    assert [item.role for item in oldest.data] == ["system", "user"]
-    assert oldest.has_more
-
-
 def test_a_deleted_response_is_gone(client: OpenAI) -> None:
     made = client.responses.create(model="quill", input="Hello.")
     client.responses.delete(made.id)

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 from podium.errors import APIError
 from podium.server.openai.responses_body import RESPONSE_KEY, EchoedFields
 from podium.server.reply_writer import ReplyWriter
-from podium.server.requests import ChatRequest, full_conversation
+from podium.server.requests import ChatRequest
 from podium.server.served_answers import ServedAnswer
 from podium.server.streaming import DONE, sse_event
 from podium.trace import Trace
-from podium.types import AnswerOptions, Profile, Question, ToolCall, Usage
+from podium.types import AnswerOptions, Profile, Question, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,24 +100,6 @@ class ResponseFrame:
         )
 
 
-def input_items(question: Question, trace_id: str) -> list[dict[str, Any]]:
-    """The items that stand for a question and its history, oldest first."""
-    items: list[dict[str, Any]] = []
-    for number, message in enumerate(full_conversation(question)):
-        head = {"id": f"in_{trace_id}_{number}", "status": "completed"}
-        kind = "output_text" if message.role == "assistant" else "input_text"
-        parts: list[dict[str, Any]] = [{"type": kind, "text": message.content}] if message.content else []
-        parts += [{"type": "input_image", "image_url": url, "detail": "auto"} for url in message.images]
-        if message.role == "tool":
-            result = {"call_id": message.tool_call_id, "output": message.content}
-            items.append({"type": "function_call_output", **head, **result})
-        elif parts:
-            items.append({"type": "message", **head, "role": message.role, "content": parts})
-        calls = enumerate(message.tool_calls)
-        items += [_function_call(f"{head['id']}_{index}", call) for index, call in calls]
-    return items
-
-
 def output_items(
     answer: ServedAnswer, *, text: str | None = None, thoughts: str | None = None
 ) -> list[dict[str, Any]]:
@@ -133,8 +115,17 @@ def output_items(
         items.append(_message(trace_id, text))
         if answer.logprobs:
             items[-1]["content"][0]["logprobs"] = answer.logprobs["content"]
-    calls = enumerate(answer.tool_calls)
-    return items + [_function_call(f"fc_{trace_id}_{number}", call) for number, call in calls]
+    return items + [
+        {
+            "id": f"fc_{trace_id}_{number}",
+            "type": "function_call",
+            "status": "completed",
+            "call_id": call.id,
+            "name": call.name,
+            "arguments": call.arguments,
+        }
+        for number, call in enumerate(answer.tool_calls)
+    ]
 
 
 def _reasoning(trace_id: str, text: str) -> dict[str, Any]:
@@ -150,17 +141,6 @@ def _message(trace_id: str, text: str) -> dict[str, Any]:
         "status": "completed",
         "role": "assistant",
         "content": [part],
-    }
-
-
-def _function_call(id_: str, call: ToolCall) -> dict[str, Any]:
-    return {
-        "id": id_,
-        "type": "function_call",
-        "status": "completed",
-        "call_id": call.id,
-        "name": call.name,
-        "arguments": call.arguments,
     }
 
 

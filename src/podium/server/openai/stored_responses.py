@@ -1,11 +1,11 @@
 """Reads, cancels and deletes stored responses, also while they are made in the background.
 
-GET and DELETE /v1/responses/{id}, POST /v1/responses/{id}/cancel, GET /v1/responses/{id}/input_items.
+GET and DELETE /v1/responses/{id}, POST /v1/responses/{id}/cancel.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from fastapi import FastAPI, Query
 from fastapi.responses import JSONResponse, Response
@@ -16,7 +16,7 @@ from podium.server.background import BackgroundQuestions
 from podium.server.keys import Caller
 from podium.server.openai.response_items import find_background, find_trace, unknown_response
 from podium.server.openai.responses import stream_response
-from podium.server.openai.responses_reply import ResponseFrame, input_items, response_usage
+from podium.server.openai.responses_reply import ResponseFrame, response_usage
 from podium.server.podium_details import details_of
 from podium.server.requests import RequestCaller, streamed_reply
 from podium.server.served_answers import answer_from_plan, answer_from_trace, no_answer_error
@@ -70,29 +70,6 @@ def add_routes(app: FastAPI, service: Service, background: BackgroundQuestions) 
         if not await service.store.delete(trace.id, owner=caller.visible_owner):
             raise unknown_response(id, "id")
         return {"id": id, "object": "response", "deleted": True}
-
-    @app.get("/v1/responses/{id}/input_items")
-    async def read_input(
-        caller: RequestCaller,
-        id: str,
-        after: str | None = None,
-        limit: int = Query(default=20, ge=1, le=100),
-        order: Literal["asc", "desc"] = "desc",
-    ) -> dict[str, Any]:
-        row = await find_background(id, service.store, caller)
-        trace = await find_trace(id, service.store, caller, "id") if row is None else row.trace
-        items = input_items(trace.question, trace.id)
-        if order == "desc":
-            items.reverse()
-        start = next((n + 1 for n, item in enumerate(items) if item["id"] == after), 0)
-        page = items[start : start + limit]
-        return {
-            "object": "list",
-            "data": page,
-            "first_id": page[0]["id"] if page else None,
-            "last_id": page[-1]["id"] if page else None,
-            "has_more": start + limit < len(items),
-        }
 
 
 def _ended_response(trace: Trace) -> dict[str, Any]:
