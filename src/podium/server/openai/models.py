@@ -6,13 +6,10 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from podium.server.api_errors import not_found
 from podium.server.keys import Caller
 from podium.server.requests import RequestCaller
 from podium.server.service import Service
-
-_CREATED = 0
-"""OpenAI's format requires a number; models here have no creation time."""
+from podium.server.worker_selection import unknown_model
 
 
 def add_routes(app: FastAPI, service: Service) -> None:
@@ -26,11 +23,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
     async def model(caller: RequestCaller, name: str) -> dict[str, Any]:
         entry = _models(service, caller).get(name)
         if entry is None:
-            raise not_found(
-                f"The model {name[:100]!r} does not exist; GET /v1/models lists them.",
-                "model",
-                code="model_not_found",
-            )
+            raise unknown_model(name, service.pool, caller)
         return entry
 
 
@@ -47,7 +40,8 @@ def _models(service: Service, caller: Caller) -> dict[str, dict[str, Any]]:
         # A request reaches a worker of the pool before a planner of the same name.
         if f"podium/{name}" not in pool.names:
             kinds[f"podium/{name}"] = {"kind": "planner", "planner": name}
+    # OpenAI's format requires a number, and models here have no creation time.
     return {
-        name: {"id": name, "object": "model", "created": _CREATED, "owned_by": "podium", "podium": kind}
+        name: {"id": name, "object": "model", "created": 0, "owned_by": "podium", "podium": kind}
         for name, kind in kinds.items()
     }
