@@ -158,21 +158,13 @@ async def _with_states(request: ChatRequest, states: ProviderStates, caller: Cal
     return replace(request, question=question, messages=messages)
 
 
-def check_has_tools(tools: Sequence[str], field: str) -> None:
-    """Check that a request whose `field` is about tools has any.
+def check_tool_choice(tools: Sequence[str], name: str | None = None, field: str = "tool_choice") -> None:
+    """Check that a request that must call a tool, or the tool of this name, has it among its functions.
 
     Raises:
-        APIError: 400, it has none.
+        APIError: 400, which names the field.
     """
     if not tools:
         raise invalid(f"{field} is about tools, and the request has none.", field)
-
-
-def check_tool_name(tools: Sequence[str], name: str, field: str) -> None:
-    """Check that the tool that must be called is one of the request's functions.
-
-    Raises:
-        APIError: 400, the request has no function of this name.
-    """
-    if name not in tools:
+    if name is not None and name not in tools:
         raise invalid(f"tool_choice names {name!r}; the request's tools are {', '.join(tools)}.", field)

@@ -93,25 +93,9 @@ class QuestionBody(Body, ABC):
         """The unsupported fields, with those for the endpoint of the one worker as a chat completion has them."""
         return fields
 
-    @property
-    @abstractmethod
-    def end_user(self) -> str | None:
-        """The end user for whom the caller asks."""
-
-    @property
-    def given_seed(self) -> int | None:
-        """The seed of the question's randomness. None if the caller gave none."""
-        return None
-
-    @property
-    def trace_metadata(self) -> dict[str, str]:
-        """The metadata of the trace."""
-        return {}
-
-    @property
-    def keeps_trace(self) -> bool:
-        """Whether the trace is kept."""
-        return True
+    def complete(self, request: ChatRequest) -> ChatRequest:
+        """The request, with what only this API says of it: seed, metadata, end user, whether the trace is kept."""
+        return request
 
 
 async def read_question(
@@ -126,7 +110,6 @@ async def read_question(
         APIError: the request cannot be honoured as it is.
     """
     options = body.podium or NO_OPTIONS
-    seed = body.given_seed
     planner, worker = resolve_model(body.model, options.planner, service.pool, caller)
     takes_extra = worker is not None and service.pool.named(worker).traits.takes_extra
     unsupported = handle_unsupported(
@@ -144,10 +127,7 @@ async def read_question(
         model=body.model,
         planner=planner,
         worker=worker,
-        seed=token_hex(8) if seed is None else str(seed),
-        metadata=body.trace_metadata,
-        user=body.end_user,
-        keep=body.keeps_trace,
+        seed=token_hex(8),
         ignored=unsupported.ignored,
     )
-    return await stay_with_worker(request, service, caller)
+    return await stay_with_worker(body.complete(request), service, caller)

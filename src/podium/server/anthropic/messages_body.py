@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -22,10 +23,10 @@ from podium.server.anthropic.content_blocks import (
     part_kind,
 )
 from podium.server.api_errors import invalid
-from podium.server.conversation import check_has_tools, check_tool_name, images_as_text
+from podium.server.conversation import check_tool_choice, images_as_text
 from podium.server.keys import Caller
 from podium.server.question_body import ContentPart, QuestionBody, images_of, text_of
-from podium.server.requests import BodyPart, ListOf, Refused, UnsupportedTool
+from podium.server.requests import BodyPart, ChatRequest, ListOf, Refused, UnsupportedTool
 from podium.server.returned_answers import with_state
 from podium.server.unsupported_fields import UnsupportedFields
 from podium.store.async_store import AsyncTraceStore
@@ -180,9 +181,8 @@ class MessagesBody(QuestionBody):
         names = [tool.name for tool in self.tools or () if isinstance(tool, ClientTool)]
         return {short: name for name in names if (short := _worker_name(name)) != name}
 
-    @property
-    def end_user(self) -> str | None:
-        return None if self.metadata is None else self.metadata.user_id
+    def complete(self, request: ChatRequest) -> ChatRequest:
+        return request if self.metadata is None else replace(request, user=self.metadata.user_id)
 
     async def read_messages(
         self, worker: str | None, store: AsyncTraceStore, caller: Caller
@@ -272,12 +272,12 @@ def _tool_choice(
     foreign = [tool for tool in body.tools or () if isinstance(tool, UnsupportedTool)]
     if choice.name is not None and choice.name in [(tool.model_extra or {}).get("name") for tool in foreign]:
         return None
-    check_has_tools(names, "tool_choice")
+    check_tool_choice(names)
     if choice.type == "any":
         return "required"
     if choice.name is None:
         raise invalid("The field 'tool_choice.name' is missing.", "tool_choice.name", code="missing_field")
-    check_tool_name(names, choice.name, "tool_choice.name")
+    check_tool_choice(names, choice.name, "tool_choice.name")
     return {"type": "function", "function": {"name": _worker_name(choice.name)}}
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, StringConstraints
@@ -22,7 +23,7 @@ from podium.server.openai.tools import (
     tool_options,
 )
 from podium.server.question_body import ContentPart, QuestionBody, TextPart, images_of, text_of
-from podium.server.requests import BodyPart, ListOf, Metadata, Refused
+from podium.server.requests import BodyPart, ChatRequest, ListOf, Metadata, Refused
 from podium.server.returned_answers import KEY, with_state
 from podium.server.unsupported_fields import HINTS, LOGPROBS, REFUSED, UnsupportedFields
 from podium.store.async_store import AsyncTraceStore
@@ -160,17 +161,9 @@ class OpenAIBody(QuestionBody):
     """Whether the trace is kept. Without it no later request can continue from this one."""
     stream_options: StreamOptions | None = None
 
-    @property
-    def end_user(self) -> str | None:
-        return self.user if self.user is not None else self.safety_identifier
-
-    @property
-    def trace_metadata(self) -> dict[str, str]:
-        return self.metadata or {}
-
-    @property
-    def keeps_trace(self) -> bool:
-        return self.store is not False
+    def complete(self, request: ChatRequest) -> ChatRequest:
+        user = self.user if self.user is not None else self.safety_identifier
+        return replace(request, metadata=self.metadata or {}, user=user, keep=self.store is not False)
 
 
 class ChatBody(OpenAIBody):
@@ -230,9 +223,9 @@ class ChatBody(OpenAIBody):
             return fields
         return fields._replace(extra={**fields.extra, "seed": self.seed})
 
-    @property
-    def given_seed(self) -> int | None:
-        return self.seed
+    def complete(self, request: ChatRequest) -> ChatRequest:
+        request = super().complete(request)
+        return request if self.seed is None else replace(request, seed=str(self.seed))
 
 
 def _message(message: ChatMessage, worker: str | None) -> Message:

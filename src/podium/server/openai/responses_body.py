@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field, ValidationError, field_validator
@@ -16,7 +17,7 @@ from podium.server.keys import Caller
 from podium.server.openai.chat_body import ChatBody, JsonSchema, OpenAIBody, PlainFormat
 from podium.server.openai.response_items import Item, find_trace, to_conversation
 from podium.server.openai.tools import FlatToolChoice, FlatTools, tool_options
-from podium.server.requests import BodyPart, ListOf, Metadata, Refused, full_conversation
+from podium.server.requests import BodyPart, ChatRequest, ListOf, Metadata, Refused, full_conversation
 from podium.server.returned_answers import answer_message
 from podium.server.unsupported_fields import HINTS, REFUSED, UnsupportedFields, unknown_field
 from podium.store.async_store import AsyncTraceStore
@@ -134,8 +135,7 @@ class ResponseBody(OpenAIBody):
             **tool_options(self.tools, self.tool_choice, self.parallel_tool_calls),
         )
 
-    @property
-    def trace_metadata(self) -> dict[str, str]:
+    def complete(self, request: ChatRequest) -> ChatRequest:
         echoed = EchoedFields(
             created=int(time.time()),
             model=self.model,
@@ -145,7 +145,8 @@ class ResponseBody(OpenAIBody):
             safety_identifier=self.safety_identifier,
             prompt_cache_key=self.prompt_cache_key,
         )
-        return {**(self.metadata or {}), RESPONSE_KEY: echoed.model_dump_json()}
+        request = super().complete(request)
+        return replace(request, metadata={**request.metadata, RESPONSE_KEY: echoed.model_dump_json()})
 
     def for_endpoint(self, fields: UnsupportedFields) -> UnsupportedFields:
         passed = fields.extra

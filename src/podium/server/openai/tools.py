@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, StringConstraints, Tag
 
-from podium.server.conversation import check_has_tools, check_tool_name
+from podium.server.conversation import check_tool_choice
 from podium.server.requests import BodyPart, ListOf, UnsupportedTool
 
 FunctionName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
@@ -136,7 +136,7 @@ def tool_options(
     functions = [tool.function for tool in tools or () if not isinstance(tool, UnsupportedTool)]
     names = [function.name for function in functions]
     if choice not in (None, "none", "auto"):
-        check_has_tools(names, "tool_choice")
+        check_tool_choice(names)
     if not functions:
         return {}
     chosen: str | dict[str, Any] | None = None
@@ -144,7 +144,7 @@ def tool_options(
         chosen = choice
     elif isinstance(choice, ChosenTool | FlatChoice):
         field = "tool_choice.name" if isinstance(choice, FlatChoice) else "tool_choice.function.name"
-        check_tool_name(names, choice.function.name, field)
+        check_tool_choice(names, choice.function.name, field)
         chosen = {"type": "function", "function": {"name": choice.function.name}}
     return {
         "tools": tuple({"type": "function", "function": function.sent} for function in functions),
