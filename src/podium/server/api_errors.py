@@ -51,12 +51,10 @@ def invalid(
 
 
 def forbidden(message: str, param: str | None = None) -> APIError:
-    """The error for a request that the caller is not allowed to make."""
     return APIError(403, "permission_error", message, param=param)
 
 
 def not_found(message: str, param: str | None = None, *, code: str | None = None) -> APIError:
-    """The error for something that does not exist."""
     return APIError(404, "not_found_error", message, param=param, code=code)
 
 
@@ -85,7 +83,6 @@ def took_too_long(seconds: float, recorded: str) -> APIError:
 
 
 def to_body(error: APIError) -> dict[str, Any]:
-    """An error in OpenAI's JSON form."""
     return {
         "error": {
             "message": error.message,
@@ -111,13 +108,11 @@ _ANTHROPIC = {
 
 
 def to_anthropic_body(error: APIError) -> dict[str, Any]:
-    """An error in Anthropic's JSON form."""
     kind = _ANTHROPIC.get(error.status, "api_error" if error.status >= 500 else "invalid_request_error")
     return {"type": "error", "error": {**to_body(error)["error"], "type": kind}}
 
 
 def to_response(error: APIError, path: str = "") -> Response:
-    """The HTTP response for an error on a path."""
     body = to_anthropic_body(error) if path.startswith("/v1/messages") else to_body(error)
     return Response(
         json.dumps(body).encode(),
@@ -133,8 +128,6 @@ async def send_error(error: APIError, scope: Scope, receive: Receive, send: Send
 
 
 def add_error_handlers(app: FastAPI) -> None:
-    """Answer every error of `app` in this form."""
-
     async def respond(request: Request, error: Exception) -> Response:
         return to_response(to_api_error(error), request.url.path)
 

@@ -70,7 +70,6 @@ def to_question(
 
 
 def _check_answered(messages: tuple[Message, ...], param: str) -> None:
-    """Check that every tool call has a result, and every result its call."""
     open_: dict[str, int] = {}
     for number, message in enumerate(messages):
         if message.role == "tool":

@@ -25,8 +25,6 @@ class _Part(BaseModel):
 
 
 class PlannedStep(_Part):
-    """A step of a plan."""
-
     step: int
     worker: str
     subtask: str
@@ -34,8 +32,6 @@ class PlannedStep(_Part):
 
 
 class AttemptDetails(_Part):
-    """One try of a step."""
-
     worker: str
     error_kind: str | None
     error: str | None
@@ -74,7 +70,6 @@ class PartUsage(Usage):
 
     @classmethod
     def of(cls, spent: Spent) -> PartUsage:
-        """The usage of what was spent."""
         return cls(**vars(spent.usage), cost_usd=spent.cost_usd, unpriced=spent.unpriced)
 
 
@@ -114,8 +109,6 @@ class PodiumDetails(_Part):
 
 
 class PlanProgress(_Part):
-    """A plan is ready."""
-
     event: Literal["plan"] = "plan"
     round: int
     plan: tuple[PlannedStep, ...]

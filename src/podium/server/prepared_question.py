@@ -57,7 +57,6 @@ class PreparedQuestion:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers of the reply."""
         return {**ignored_header(self.request.ignored), "x-podium-trace-id": self.trace_id}
 
     @property

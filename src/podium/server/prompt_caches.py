@@ -45,7 +45,6 @@ class _Turn:
     worker: str
     output_tokens: int
     held: Mapping[str, _Held]
-    """The part that each worker's provider holds."""
 
 
 class CachedConversations:
@@ -107,7 +106,6 @@ class CachedConversations:
             self._turns.popitem(last=False)
 
     def _previous_turn(self, digests: list[bytes]) -> _Turn | None:
-        """The latest turn that was remembered, before the last message."""
         return next((self._turns[key] for key in digests[-2::-1] if key in self._turns), None)
 
     def _unexpired(self, turn: _Turn) -> dict[str, _Held]:

@@ -61,8 +61,6 @@ def images_of(content: str | Sequence[ContentPart] | None) -> tuple[str, ...]:
 
 
 class QuestionBody(Body, ABC):
-    """The body of a request for an answer."""
-
     endpoint_fields: ClassVar[Sequence[str] | None] = None
     """The unsupported fields that the endpoint of one worker may get. None allows all."""
     conversation_field: ClassVar[str] = "messages"

@@ -84,7 +84,6 @@ class ReplyWriter(ABC):
         """The last events of a stream without an answer."""
 
     def _first(self) -> bytes:
-        """The bytes that are written first."""
         return b""
 
     @abstractmethod

@@ -90,8 +90,6 @@ class UnsupportedTool(BodyPart):
 
 
 class Body(BodyPart):
-    """A whole body."""
-
     model_config = ConfigDict(json_schema_extra={"additionalProperties": False})
 
 
@@ -216,8 +214,6 @@ Names = Annotated[ListOf[Name], Field(max_length=1000)]
 
 
 class BudgetLimits(PodiumField):
-    """Hard limits of one question."""
-
     calls: int | None = Field(default=None, ge=0, le=10**9)
     tokens: int | None = Field(default=None, ge=0, le=10**12)
     usd: float | None = Field(default=None, ge=0, le=1e9)
@@ -236,7 +232,6 @@ class PodiumOptions(PodiumField):
     max_rounds: int | None = Field(default=None, ge=1)
     """The most plans of the question. If `budget.rounds` is smaller, that applies."""
     max_steps: int | None = Field(default=None, ge=1)
-    """Steps that a plan may have."""
     early_stop: bool | None = None
     """Whether a vote calls its workers in turn, the cheapest first, and stops once its result is certain."""
     planner: Name | None = None
@@ -262,7 +257,6 @@ class ChatRequest:
     model: str = "podium"
     """The request's `model`, unchanged."""
     planner: str | None = None
-    """The planner's name. Default: the configured one."""
     worker: str | None = None
     """The worker to call directly, without a plan. None if a planner decides."""
     messages: tuple[Message, ...] | None = None
@@ -276,7 +270,6 @@ class ChatRequest:
     """Fields that were accepted without effect."""
 
     def allows(self, worker: str) -> bool:
-        """Whether the request lets this worker be called."""
         allow, deny = self.options.allow, self.options.deny or ()
         return worker not in deny and (allow is None or worker in allow)
 

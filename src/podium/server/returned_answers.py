@@ -41,7 +41,6 @@ class CallId(NamedTuple):
 
     trace_id: str
     worker: str
-    """The `worker_letters` of the worker."""
     number: int
 
     @classmethod

@@ -33,7 +33,6 @@ class ServedAnswer:
     """One answer, in the terms that all routes share."""
 
     trace: Trace
-    """The trace of the answer, or of the planning of a dry run."""
     message: Message
     """The answer as an assistant's message (`answer_message`)."""
     finish: str
@@ -44,7 +43,6 @@ class ServedAnswer:
     reasoning: str = ""
     """The worker's thoughts, if one worker was called directly."""
     logprobs: dict[str, Any] | None = None
-    """Log probabilities of the answer's tokens. None if the worker gave none."""
     state: str | None = None
     """The provider state, for the client to send back. None if there is none."""
 
@@ -65,7 +63,6 @@ class ServedAnswer:
 
     @property
     def trace_id(self) -> str:
-        """The id of the trace."""
         return self.trace.id
 
 

@@ -110,7 +110,6 @@ def handle_unsupported(
 
 
 def unknown_field(body: Body, name: str) -> APIError:
-    """The error for a field that the body does not have."""
     suggested = suggestion(name[:100], list(type(body).model_fields))
     return invalid(f"Unknown field {name[:100]!r}; {suggested}", name[:200], code="unknown_field")
 

@@ -130,7 +130,6 @@ def _denied(caller: Caller, request: ChatRequest) -> frozenset[str]:
 
 
 def unknown_model(name: str, pool: Pool, caller: Caller) -> APIError:
-    """The error for a model that does not exist."""
     models = ["podium", *caller.allowed(pool.names)]
     return not_found(
         f"The model {name[:100]!r} does not exist; {suggestion(name, models)} GET /v1/models lists them.",
@@ -166,7 +165,6 @@ def _capability_filter(question: Question) -> Callable[[Profile], bool]:
 
 
 def has_images(question: Question) -> bool:
-    """Whether the question or its chat history has an image."""
     return bool(question.images) or any(message.images for message in question.history)
 
 

@@ -38,7 +38,6 @@ class Base64Source(BodyPart):
 
     @property
     def address(self) -> str:
-        """The image as a data: URL."""
         return f"data:{self.media_type};base64,{self.data}"
 
 
@@ -48,7 +47,6 @@ class UrlSource(BodyPart):
 
     @property
     def address(self) -> str:
-        """The image's URL."""
         return self.url
 
 
@@ -87,7 +85,6 @@ class TextSource(BodyPart):
 
     @property
     def content(self) -> str:
-        """The text of the document."""
         return self.data
 
 

@@ -30,8 +30,6 @@ _STOPS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", 
 
 
 def add_routes(app: FastAPI, service: Service) -> None:
-    """POST /v1/messages and /v1/messages/count_tokens, HEAD /."""
-
     @app.head("/", include_in_schema=False)
     async def head() -> Response:
         return Response()

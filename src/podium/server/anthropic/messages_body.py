@@ -93,8 +93,6 @@ class InputMessage(BodyPart):
 
 
 class ClientTool(BodyPart):
-    """A function that the caller runs."""
-
     type: Literal["custom"] | None = None
     name: ToolName
     description: str | None = None
@@ -126,8 +124,6 @@ class MessageMetadata(BodyPart):
 
 
 class MessagesBody(QuestionBody):
-    """The body of a request for a message."""
-
     hints: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "betas": (),
         "cache_control": (),

@@ -54,8 +54,6 @@ class ImagePart(ContentPart):
 
 
 class RefusalPart(ContentPart):
-    """A refusal of a model in an earlier answer."""
-
     type: Literal["refusal"]
     refusal: str
 
@@ -123,7 +121,6 @@ class JsonSchema(SentPart):
 
     @property
     def as_sent(self) -> dict[str, Any]:
-        """The format as a chat completion has it."""
         return {"type": "json_schema", "json_schema": self.sent}
 
 
@@ -142,7 +139,6 @@ class SchemaFormat(BodyPart):
 
     @property
     def as_sent(self) -> dict[str, Any]:
-        """The format as a chat completion has it."""
         return self.json_schema.as_sent
 
 
@@ -167,8 +163,6 @@ class OpenAIBody(QuestionBody):
 
 
 class ChatBody(OpenAIBody):
-    """The body of a chat completion."""
-
     hints: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         **HINTS,
         "prediction": (),
@@ -191,7 +185,6 @@ class ChatBody(OpenAIBody):
     max_completion_tokens: int | None = Field(default=None, ge=1, le=10**9)
     stop: str | Annotated[ListOf[str], Field(max_length=4)] | None = None
     seed: int | None = Field(default=None, ge=-(2**63), le=2**63 - 1)
-    """The seed of the question's randomness."""
     n: Literal[1] | None = None
     """Each question has one answer."""
     response_format: Annotated[PlainFormat | SchemaFormat, Field(discriminator="type")] | None = None

@@ -29,8 +29,6 @@ from podium.workers.chat.tool_calls import CALL_STATE_KEYS
 
 
 def add_routes(app: FastAPI, service: Service) -> None:
-    """POST /v1/chat/completions."""
-
     @app.post(
         "/v1/chat/completions",
         response_class=Response,

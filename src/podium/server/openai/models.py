@@ -13,8 +13,6 @@ from podium.server.worker_selection import unknown_model
 
 
 def add_routes(app: FastAPI, service: Service) -> None:
-    """GET /v1/models and /v1/models/{name}."""
-
     @app.get("/v1/models")
     async def models(caller: RequestCaller) -> dict[str, Any]:
         return {"object": "list", "data": list(_models(service, caller).values())}

@@ -49,8 +49,6 @@ class InputImage(ContentPart):
 
 
 class OutputText(TextPart):
-    """The text of an earlier answer."""
-
     type: Literal["output_text"]
     annotations: tuple[Any, ...] | None = None
     logprobs: tuple[Any, ...] | None = None
@@ -73,7 +71,6 @@ class InputFile(ContentPart):
 
     @property
     def words(self) -> str:
-        """Name and contents."""
         try:
             contents = b64decode(self.file_data.rpartition(",")[2], validate=True).decode()
         except ValueError:
@@ -92,8 +89,6 @@ ResultPart = Annotated[InputText | InputImage | InputFile, Field(discriminator="
 
 
 class MessageItem(BodyPart):
-    """A message of a user, or an earlier answer."""
-
     type: Literal["message"] | None = None
     role: Literal["user", "assistant", "system", "developer"]
     content: str | Annotated[ListOf[Content], Field(min_length=1)]
@@ -103,8 +98,6 @@ class MessageItem(BodyPart):
 
 
 class CallItem(BodyPart):
-    """A tool call of an earlier answer."""
-
     type: Literal["function_call"]
     call_id: str
     name: str
@@ -143,8 +136,6 @@ class ReasoningItem(BodyPart):
 
 
 class ReferenceItem(BodyPart):
-    """An item of an earlier response, by its id."""
-
     type: Literal["item_reference"] | None = None
     id: str
 
@@ -185,7 +176,6 @@ async def find_trace(response_id: str, store: AsyncTraceStore, caller: Caller, p
 
 
 async def find_background(response_id: str, store: AsyncTraceStore, caller: Caller) -> BackgroundRow | None:
-    """A response in the background that is being made. None if there is none."""
     match = _ID.fullmatch(response_id)
     if match is None:
         return None

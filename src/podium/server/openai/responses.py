@@ -34,8 +34,6 @@ continues with GET."""
 
 
 def add_routes(app: FastAPI, service: Service, background: BackgroundQuestions) -> None:
-    """POST /v1/responses; `background` makes the responses in the background."""
-
     @app.post(
         "/v1/responses",
         response_class=Response,

@@ -42,7 +42,6 @@ class EchoedFields(BaseModel):
     created: int
     model: str
     previous: str | None = None
-    """The id of the response that this one continues."""
     instructed: bool = False
     """Whether the first message is the request's `instructions`."""
     background: bool = False
@@ -70,8 +69,6 @@ class TextOptions(BodyPart):
 
 
 class ResponseBody(OpenAIBody):
-    """The body of a request for a response."""
-
     hints: ClassVar[Mapping[str, tuple[Any, ...]]] = {**HINTS, **_OWN_HINTS}
     refused: ClassVar[Mapping[str, Refused]] = {
         **REFUSED,
@@ -110,7 +107,6 @@ class ResponseBody(OpenAIBody):
         return (*instructions, *previous, *await to_conversation(self.input, store, caller))
 
     async def _previous_messages(self, store: AsyncTraceStore, caller: Caller) -> tuple[Message, ...]:
-        """The conversation up to and including the response that this one continues."""
         if self.previous_response_id is None:
             return ()
         trace = await find_trace(self.previous_response_id, store, caller, "previous_response_id")

@@ -33,7 +33,6 @@ class ResponseFrame:
 
     @classmethod
     def of_request(cls, trace_id: str, request: ChatRequest) -> ResponseFrame:
-        """The frame of a response that is made now."""
         metadata = request.metadata
         echoed = EchoedFields.model_validate_json(metadata[RESPONSE_KEY])
         return cls(trace_id, request.question, metadata, request.user, request.keep, echoed)
@@ -145,7 +144,6 @@ def _message(trace_id: str, text: str) -> dict[str, Any]:
 
 
 def response_usage(usage: Usage, cost_usd: float) -> dict[str, Any]:
-    """The usage of a response: tokens and dollars of workers and planners."""
     return {
         "input_tokens": usage.input_tokens,
         "input_tokens_details": {"cached_tokens": usage.cached_tokens},
@@ -180,7 +178,6 @@ class _TextEvents(NamedTuple):
     index_field: str
     """The field with the index of the item's only part."""
     fields: Mapping[str, Any] = {}
-    """Further fields of the events."""
 
 
 _TEXT_EVENTS = {
@@ -263,7 +260,6 @@ class ResponseWriter(ReplyWriter):
         )
 
     def _open(self, item: Mapping[str, Any]) -> bytes:
-        """The events that begin an item."""
         kind = item["type"]
         index = self._indices[item["id"]] = len(self._indices)
         added = self._event("output_item.added", output_index=index, item={**item, **_UNWRITTEN[kind]})
@@ -281,7 +277,6 @@ class ResponseWriter(ReplyWriter):
         return opening + self._event(f"{names.text}.delta", **position, delta=text, **names.fields, **fields)
 
     def _close(self, item: Mapping[str, Any]) -> bytes:
-        """The events that end an item."""
         position, events = self._position(item), b""
         if item["type"] == "function_call":
             call = "function_call_arguments"
@@ -308,7 +303,6 @@ class ResponseWriter(ReplyWriter):
 
 
 def _text_part(item: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The only part of an item. None for a tool call, and for reasoning without text."""
     parts = item.get("content") or item.get("summary")
     return parts[0] if parts else None
 

@@ -25,8 +25,6 @@ from podium.trace import Trace
 
 
 def add_routes(app: FastAPI, service: Service, background: BackgroundQuestions) -> None:
-    """The routes; `background` makes the responses that are not finished."""
-
     async def read(id: str, caller: Caller) -> dict[str, Any]:
         row = await find_background(id, service.store, caller)
         if row is not None:

@@ -25,8 +25,6 @@ class SentPart(BodyPart):
 
 
 class Function(SentPart):
-    """A function that a worker may call."""
-
     name: FunctionName
     description: str | None = None
     parameters: dict[str, Any] | None = None
@@ -34,8 +32,6 @@ class Function(SentPart):
 
 
 class Tool(BodyPart):
-    """A function as a tool."""
-
     type: Literal["function"]
     function: Function
 
@@ -73,8 +69,6 @@ class FunctionCall(BodyPart):
 
 
 class ToolCallPart(BodyPart):
-    """A tool call in an assistant's message."""
-
     id: str
     type: Literal["function"] = "function"
     function: FunctionCall
