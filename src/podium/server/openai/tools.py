@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Discriminator, Field, StringConstraints, Tag
 
 from podium.server.conversation import check_tool_choice
 from podium.server.requests import BodyPart, ListOf, UnsupportedTool
+
+T = TypeVar("T", bound=BodyPart)
 
 FunctionName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
 
@@ -36,7 +38,7 @@ class Tool(BodyPart):
     function: Function
 
 
-def tool_kind(tool: Any) -> str:
+def _tool_kind(tool: Any) -> str:
     """The discriminator of a tool or of a choice: "function" or "foreign"."""
     return "function" if not isinstance(tool, dict) or tool.get("type") == "function" else "foreign"
 
@@ -87,34 +89,14 @@ class FlatChoice(ChosenName):
         return self
 
 
-class UnsupportedChoice(UnsupportedTool):
-    """The choice of a tool of another type."""
-
-
-Choice = Literal["none", "auto", "required"]
-ToolChoice = (
-    Choice
-    | Annotated[
-        Annotated[ChosenTool, Tag("function")] | Annotated[UnsupportedChoice, Tag("foreign")],
-        Discriminator(tool_kind),
-    ]
-)
-FlatToolChoice = (
-    Choice
-    | Annotated[
-        Annotated[FlatChoice, Tag("function")] | Annotated[UnsupportedChoice, Tag("foreign")],
-        Discriminator(tool_kind),
-    ]
-)
-_AnyTool = Annotated[
-    Annotated[Tool, Tag("function")] | Annotated[UnsupportedTool, Tag("foreign")], Discriminator(tool_kind)
+_FunctionOrOther = Annotated[
+    Annotated[T, Tag("function")] | Annotated[UnsupportedTool, Tag("foreign")], Discriminator(_tool_kind)
 ]
-_AnyFlatTool = Annotated[
-    Annotated[FlatTool, Tag("function")] | Annotated[UnsupportedTool, Tag("foreign")],
-    Discriminator(tool_kind),
-]
-Tools = Annotated[ListOf[_AnyTool], Field(max_length=128)]
-FlatTools = Annotated[ListOf[_AnyFlatTool], Field(max_length=128)]
+_Choice = Literal["none", "auto", "required"]
+ToolChoice = _Choice | _FunctionOrOther[ChosenTool]
+FlatToolChoice = _Choice | _FunctionOrOther[FlatChoice]
+Tools = Annotated[ListOf[_FunctionOrOther[Tool]], Field(max_length=128)]
+FlatTools = Annotated[ListOf[_FunctionOrOther[FlatTool]], Field(max_length=128)]
 
 
 def tool_options(
