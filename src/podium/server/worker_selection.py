@@ -7,7 +7,6 @@ fallback either, nor within a team of the pool.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from podium.config import suggestion
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
 
 
 _PREFIX = "podium"
+_REASONS = {"sees": "images", "calls_tools": "tools"}
+"""What in a request needs these fields of a worker's profile."""
 
 
 def resolve_model(
@@ -65,22 +66,22 @@ def eligible_workers(pool: Pool, caller: Caller, request: ChatRequest, planners:
     named = None if request.planner is None else planners.named_worker(request.planner)
     if named is not None and named in pool.names:
         _check_allowed(named, allowed, request.planner_param)
-    fits = _capability_filter(request.question)
+    needs = _needs(request.question)
     numbers = [
         number
         for number, profile in enumerate(pool.profiles)
         if profile.name in allowed
         and (request.options.allow is None or profile.name in request.options.allow)
-        and fits(profile)
+        and _fits(profile, needs)
     ]
     usable = pool if len(numbers) == len(pool) else pool.subset(numbers) if numbers else None
     offers = None if usable is None else pool_without(usable, _denied(caller, request))
     if offers is None:
-        raise _no_worker(request.question)
+        raise _no_worker(needs)
     offered = offers.names
     for name in planners.required_workers(request.planner):
         if name not in offered:
-            lacks = name in pool.names and not fits(pool.named(name).profile)
+            lacks = name in pool.names and not _fits(pool.named(name).profile, needs)
             who = f"has no worker {name[:100]!r}" if name not in pool.names else f"leaves out {name!r}"
             if lacks:
                 who = f"has tools or images, for which {name!r} is not made"
@@ -107,16 +108,16 @@ def worker_and_fallbacks(pool: Pool, caller: Caller, request: ChatRequest) -> Po
     _check_lists(pool, allowed, request)
     if not request.allows(name):
         raise invalid(f"The model {name!r} is a worker that the request itself leaves out.", "podium")
-    fits = _capability_filter(request.question)
-    if not fits(pool.named(name).profile):
-        raise _no_worker(request.question, name)
+    needs = _needs(request.question)
+    if not _fits(pool.named(name).profile, needs):
+        raise _no_worker(needs, name)
     chain = [name]
     while (after := pool.fallback(pool.named(chain[-1]))) is not None:
         chain.append(after.profile.name)
     numbers = [
         pool.names.index(other)
         for other in chain
-        if other in allowed and request.allows(other) and fits(pool.named(other).profile)
+        if other in allowed and request.allows(other) and _fits(pool.named(other).profile, needs)
     ]
     offers = pool_without(pool.subset(numbers), _denied(caller, request))
     if offers is None or name not in offers.names:
@@ -158,26 +159,21 @@ def _check_allowed(name: str, allowed: tuple[str, ...], param: str) -> None:
         )
 
 
-def _capability_filter(question: Question) -> Callable[[Profile], bool]:
-    sees = has_images(question)
-    calls = bool(question.options.tools)
-    return lambda profile: (profile.sees or not sees) and (profile.calls_tools or not calls)
+def _needs(question: Question) -> list[str]:
+    """The fields of a profile that must be true of the workers for the question."""
+    has_images = bool(question.images) or any(message.images for message in question.history)
+    return [*(["sees"] if has_images else []), *(["calls_tools"] if question.options.tools else [])]
 
 
-def has_images(question: Question) -> bool:
-    return bool(question.images) or any(message.images for message in question.history)
+def _fits(profile: Profile, needs: list[str]) -> bool:
+    return all(getattr(profile, need) for need in needs)
 
 
-def _no_worker(question: Question, name: str | None = None) -> APIError:
-    who = "No allowed worker" if name is None else f"The worker {name!r}"
-    lacks = "lacks" if name is not None else "has"
-    what = [
-        *(["sees = true (the request has images)"] if has_images(question) else []),
-        *(["calls_tools = true (the request has tools)"] if question.options.tools else []),
-    ]
-    if not what:
-        return invalid(
-            "The request leaves no worker: allow more, or deny fewer.", "podium.allow", code="no_worker"
-        )
-    param = "messages" if has_images(question) else "tools"
-    return invalid(f"{who} {lacks} {' and '.join(what)} in its profile.", param, code="no_worker")
+def _no_worker(needs: list[str], name: str | None = None) -> APIError:
+    if not needs:
+        problem = "The request leaves no worker: allow more, or deny fewer."
+        return invalid(problem, "podium.allow", code="no_worker")
+    who = "No allowed worker has" if name is None else f"The worker {name!r} lacks"
+    what = " and ".join(f"{need} = true (the request has {_REASONS[need]})" for need in needs)
+    param = "messages" if "sees" in needs else "tools"
+    return invalid(f"{who} {what} in its profile.", param, code="no_worker")
