@@ -54,3 +54,13 @@ def test_every_route_answers_as_the_schema_says(schema: Any) -> None:
                 case.call_and_validate(checks=_CLAIMS)
 
             holds()
+
+
+@pytest.mark.parametrize("route", ["/v1/chat/completions", "/v1/responses", "/v1/messages"])
+def test_replies_describe_the_object_podium(schema: Any, route: str) -> None:
+    document = schema.raw_schema
+    reply = document["paths"][route]["post"]["responses"]["200"]["content"]["application/json"]["schema"]
+    name = reply["$ref"].rpartition("/")[2]
+    assert "PodiumDetails" in str(document["components"]["schemas"][name]["properties"]["podium"])
+    details = document["components"]["schemas"]["PodiumDetails"]
+    assert {"trace_id", "plan", "steps", "usage"} <= set(details["required"])
