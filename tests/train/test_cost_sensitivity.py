@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tiny_run import PLANS, SETTINGS, Unreliable, make_session, make_settings, run, write_start
 
-from podium.errors import ConfigError
+from podium.errors import UsageError
 from podium.rollout import RewardSettings
 from podium.scoring import RolloutRequest, Score
 from podium.train.preflight import preflight
@@ -62,7 +62,7 @@ async def test_a_start_that_knows_other_levels_is_refused(
 
 def test_the_supervised_stage_refuses_levels_without_weights(tmp_path: Path) -> None:
     settings = make_settings(write_start(tmp_path / "start", levels=3), stage="sft")
-    with pytest.raises(ConfigError, match="knows 3 levels"):
+    with pytest.raises(UsageError, match="knows 3 levels"):
         run_sft(settings, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

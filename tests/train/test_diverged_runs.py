@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from podium.errors import DivergedError
-from podium.train.divergence import applied_norm
+from podium.train.metrics_recorder import applied_norm
 from podium.train.settings import TrainSettings
 from podium.train.supervised import run_sft
 

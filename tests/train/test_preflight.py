@@ -16,6 +16,7 @@ from podium.errors import UsageError
 from podium.scoring import RolloutRequest, ScoringSession, open_session
 from podium.scoring.service import serve_session
 from podium.train.preflight import Preflight, preflight
+from podium.train.ranks import Ranks
 from podium.train.schedule import generate_tasks
 from podium.train.settings import TrainSettings
 from podium.types import Message
@@ -31,6 +32,13 @@ base_url = "{url}"
 api_key_env = "{key}"
 price = {{ input = 1000.0, output = 2000.0 }}
 """
+
+
+class RankOf(Ranks):
+    """One of several processes, which does not reach the others."""
+
+    def __init__(self, size: int, index: int = 0) -> None:
+        self.size, self.index = size, index
 
 
 def inspect(settings: Settings, folder: Path | None = None, **options: Any) -> list[str]:
@@ -60,7 +68,7 @@ def test_preflight_finds_no_problem_in_a_valid_run(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, store: str
 ) -> None:
     monkeypatch.setenv("PODIUM_STORE", store)
-    assert inspect(settings, ranks=2) == []
+    assert inspect(settings, ranks=RankOf(2)) == []
 
 
 @pytest.mark.parametrize(
@@ -163,11 +171,11 @@ def test_a_generated_set_is_compared_with_held_out_sets_too(settings: Settings, 
 
 
 def test_ranks_that_cannot_share_the_batch_are_refused(settings: Settings) -> None:
-    (refusal,) = inspect(settings, ranks=3)
+    (refusal,) = inspect(settings, ranks=RankOf(3))
     assert "cannot be shared by 3 ranks" in refusal
-    (refusal,) = inspect(settings, ranks=16)
+    (refusal,) = inspect(settings, ranks=RankOf(16))
     assert "cannot be shared by 16 ranks" in refusal
-    (refusal,) = inspect(settings | {"rounds": 2}, ranks=4)
+    (refusal,) = inspect(settings | {"rounds": 2}, ranks=RankOf(4))
     assert "a question stays on one rank" in refusal
 
 
@@ -183,7 +191,7 @@ def test_every_worker_without_a_key_is_named(settings: Settings, pool: str) -> N
         f"{pool}: worker 'bo'",
     ]
     assert all("_KEY is not set" in refusal for refusal in refusals)
-    assert inspect(settings | {"pool": pool}, calls_workers=False) == []
+    assert inspect(settings | {"pool": pool}, ranks=RankOf(2, index=1)) == []
 
 
 def test_a_first_batch_over_the_budget_is_refused_but_no_later_start(
@@ -233,7 +241,7 @@ def test_a_start_lists_all_reasons_before_it_calls_or_writes(
 
 
 def test_preflight_raises_a_single_problem_unchanged() -> None:
-    found = Preflight()
+    found = Preflight(TrainSettings(start="-"), Ranks())
     found.attempt(lambda: Checkpoint.read("nowhere"))
     with pytest.raises(UsageError, match=r"^nowhere is not a folder"):
         found.require()
@@ -286,9 +294,9 @@ async def test_a_service_is_asked_for_prompts_together_and_by_rank_0_alone(
         session.all_asked = asyncio.Event()
         async with serve_session(session, drain_s=0) as url, asyncio.timeout(60):
             served = experiment.model_copy(update={"scoring_url": url})
-            async with preflight(served, None, ranks=2, calls_workers=False) as found:
+            async with preflight(served, None, ranks=RankOf(2, index=1)) as found:
                 assert (found.problems, session.asked) == ([], 0)
-            async with preflight(served, None, ranks=2) as found:
+            async with preflight(served, None, ranks=RankOf(2)) as found:
                 assert (found.problems, session.asked) == ([], 20)
 
 

@@ -10,6 +10,7 @@ import pytest
 from podium.conductor.checkpoint import Checkpoint, TrainingScope
 from podium.conductor.prompt import PromptSettings
 from podium.errors import CheckpointError, StoreError
+from podium.train.preflight import preflight
 from podium.train.settings import TrainSettings
 from podium.train.trained_policy import podium_file, resolve, write_policy
 from scripted_team import open_team
@@ -87,10 +88,11 @@ def test_a_run_takes_engine_and_prompt_of_its_start(
     assert resolve(resolved) == resolved
 
 
-def test_start_that_cannot_be_read_decides_nothing_if_it_is_not_required(tmp_path: Path) -> None:
+async def test_a_start_that_cannot_be_read_decides_nothing(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     stated = TrainSettings(start=str(tmp_path / "empty"))
     with pytest.raises(CheckpointError, match=r"no config\.json"):
         resolve(stated)
-    resolved = resolve(stated, required=False)
-    assert (resolved.engine, resolved.prompt) == ("trl", stated.prompt)
+    async with preflight(stated, None) as checks:
+        assert "no config.json" in str(checks.problems[0])
+        assert (checks.settings.engine, checks.settings.prompt) == ("trl", stated.prompt)

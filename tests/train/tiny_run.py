@@ -23,12 +23,12 @@ from podium.rollout.run_folder import RunFolder
 from podium.scoring import RolloutRequest, Score, ScoringSession
 from podium.tasks.task import Grade, Task
 from podium.trace import Reply
+from podium.train.engine import PreparedTraining
 from podium.train.metrics_recorder import Recorder
-from podium.train.opening import open_engine
-from podium.train.preflight import PreparedTraining
+from podium.train.preflight import open_engine
 from podium.train.progress import Progress
 from podium.train.ranks import Ranks
-from podium.train.run import make_job, run_in_thread
+from podium.train.run import OpenedScoring, make_job, run_in_thread
 from podium.train.runtime import generator
 from podium.train.settings import CHANGEABLE_ON_RESUME, GRPOSettings, TrainSettings
 from podium.train.shape import ModelShape
@@ -207,14 +207,14 @@ async def run(
     made = make_settings(start, grpo, **settings)
     session = make_session(made, pool)
     evaluated = [f"validation/{name}" for name in make_tasks(3)] if grpo.eval_every else ()
-    scored = scoring(session), list(session.tasks), evaluated
+    scored = OpenedScoring(scoring(session), list(session.tasks), evaluated)
     recorder = Recorder(
         made,
         run=RunFolder.open(folder, made, changeable=CHANGEABLE_ON_RESUME),
         progress=Progress(lambda line: None, noun="plans"),
         on_metrics=on_metrics,
     )
-    prepared = PreparedTraining(pool, start, None, codec or PlainTextCodec.of(start), session.tasks)
-    job = make_job(made, folder, prepared, scored, ranks=Ranks(), recorder=recorder)
-    await run_in_thread(open_engine("shared_prefix"), job)
+    codec = codec or PlainTextCodec.of(start)
+    prepared = PreparedTraining(made, Ranks(), pool, start, None, codec, session.tasks)
+    await run_in_thread(open_engine(made), make_job(prepared, folder, scored, recorder))
     return folder / "trained"

@@ -15,10 +15,8 @@ from podium.cli.team_options import DispatchOptions, open_limited_dispatcher
 from podium.cli.terminal import open_console, plain_table, print_json
 from podium.train.dry_run import DryRunSample, WorkerTrial, estimate_gpu, run_hours
 from podium.train.gpu_estimate import GIB, GPUEstimate
-from podium.train.opening import open_ranks
 from podium.train.preflight import Preflight, preflight
 from podium.train.settings import TrainSettings
-from podium.train.trained_policy import resolve
 from podium.train.worker_estimate import WorkerEstimate
 
 
@@ -27,24 +25,19 @@ async def dry_run(settings: TrainSettings, run: Path | None, *, calls: DispatchO
 
     Only the first rank does so. Returns the exit status: 1 if the run would be refused or a worker did not answer.
     """
-    settings = resolve(settings, required=False)  # The preflight lists what is wrong with the start.
-    ranks = open_ranks(settings)
-    if not ranks.is_first:
-        return 0
     warnings: list[str] = []
+    budget_usd = calls.run_budget_usd
     async with preflight(
-        settings,
-        run,
-        ranks=ranks.size,
-        run_budget_usd=calls.run_budget_usd,
-        weights=False,
-        on_warning=warnings.append,
+        settings, run, run_budget_usd=budget_usd, weights=False, on_warning=warnings.append
     ) as checks:
-        gpu = estimate_gpu(settings, checks, ranks=ranks.size)
+        if not checks.ranks.is_first:
+            return 0
+        settings = checks.settings
+        gpu = estimate_gpu(checks)
         if not json:
             for sentence in (_run_sentence(settings, checks), *warnings, ""):
                 say(sentence)
-            _print_workers(settings, checks.workers, calls.run_budget_usd)
+            _print_workers(settings, checks.workers, budget_usd)
             _print_gpu(settings, checks.workers, gpu)
             if checks.problems:
                 say(f"\nThis run would be refused, for {counted(len(checks.problems), 'reason')}:")

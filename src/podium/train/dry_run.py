@@ -28,15 +28,16 @@ PROMPT_TOKENS = 2000
 """The assumed tokens of the longest prompt, if the tasks cannot be opened."""
 
 
-def estimate_gpu(settings: TrainSettings, checks: Preflight, *, ranks: int = 1) -> GPUEstimate | None:
+def estimate_gpu(checks: Preflight) -> GPUEstimate | None:
     """What a run needs of this machine's GPUs, or of an assumed kind. None if the model's sizes are not known."""
+    settings = checks.settings
     shape = SHAPES.get(settings.start) if checks.start is None else ModelShape.sizes(checks.start.config)
     if shape is None:
         return None
     training = TrainingSize.of(settings, shape, checks.longest_prompt or PROMPT_TOKENS)
     seen = _gpu_here()
     gpu = seen or next(gpu for gpu in GPUS if gpu.name == ASSUMED_GPU)
-    return GPUEstimate.of(training, gpu, seen=seen is not None, ranks=ranks)
+    return GPUEstimate.of(training, gpu, seen=seen is not None, ranks=checks.ranks.size)
 
 
 def run_hours(settings: TrainSettings, workers: WorkerEstimate | None, gpu: GPUEstimate) -> float:

@@ -1,4 +1,4 @@
-"""What an engine is and gets for a run of either stage; `opening` opens an engine by its name.
+"""What an engine is, and the job that it gets for a run of either stage. `preflight` opens an engine by its name.
 
 An engine is a module with the functions `train(job)` and `find_problems`, one module for GRPO and one for the
 supervised stage. The engine writes completions (`RolloutCollector.run` asks for them through a `Sampler`), computes the
@@ -8,32 +8,61 @@ outside, in the same way for both engines.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from podium.conductor.checkpoint import Checkpoint
+from podium.conductor.codec import PromptCodec
 from podium.errors import PodiumError
-from podium.rollout.run_folder import RunFolder
-from podium.train.metrics_recorder import Recorder
-from podium.train.progress import Progress
+from podium.tasks import Task
+from podium.train.metrics import EVALUATION_FIGURES, batch_figures
+from podium.train.metrics_recorder import Recorder, StepRecorder
 from podium.train.ranks import Ranks
-from podium.train.rollouts import RolloutCollector, Sampler
+from podium.train.rollouts import RolloutCollector, RolloutSample, Sampler
 from podium.train.schedule import ScheduledGroup
 from podium.train.settings import TrainSettings
+from podium.workers.pool import Pool
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedTraining:
+    """What a run of either stage has opened on this rank before it begins."""
+
+    settings: TrainSettings
+    """The settings, with what their file leaves to the start (`resolve`)."""
+    ranks: Ranks
+    pool: Pool
+    start: Checkpoint
+    tokenizer: Any
+    """The tokenizer of transformers. None in GRPO if the codec needs no chat template."""
+    codec: PromptCodec
+    tasks: Mapping[str, Task] = field(default_factory=dict)
+    """The training questions of GRPO by id. They are empty on a rank that does not call workers."""
+    eval_tasks: Mapping[str, Task] = field(default_factory=dict)
+    """The validation questions by id. They are empty on a rank that does not call workers, and if there are no
+    evaluations."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """The settings, folder and initial checkpoint that both stages need on each rank."""
-
-    settings: TrainSettings
+    prepared: PreparedTraining
     folder: Path
     """The run's folder. An engine keeps its state in `checkpoints` and leaves the trained weights in `trained`."""
-    initial_checkpoint: Checkpoint
-    tokenizer: Any
-    """The tokenizer of transformers. None in GRPO if the codec needs no chat template."""
+
+    @property
+    def settings(self) -> TrainSettings:
+        return self.prepared.settings
+
+    @property
+    def start(self) -> Checkpoint:
+        return self.prepared.start
+
+    @property
+    def ranks(self) -> Ranks:
+        return self.prepared.ranks
 
     @property
     def trained_folder(self) -> Path:
@@ -51,8 +80,45 @@ class TrainingJob(_Job):
     groups: Sequence[ScheduledGroup]
     rollouts: RolloutCollector
     recorder: Recorder
-    evaluate: Callable[[Sampler], dict[str, Any]] | None
-    """Evaluates the policy that a sampler samples from. None if there are no evaluations."""
+    eval_tasks: Sequence[str] = ()
+    """The ids of the validation questions. There are none if there are no evaluations."""
+
+    def evaluate(self, sampler: Sampler) -> dict[str, Any] | None:
+        """Make one greedy rollout of each validation question, if an evaluation is due after this iteration.
+
+        The ranks divide the questions among themselves, and must call this together. Every evaluation of a run uses the
+        same pools, and the same seeds for the workers.
+
+        Returns:
+            "questions", `EVALUATION_FIGURES` and "seconds". "accuracy", "calls" and "cost_usd" (dollars) are means over
+            the questions whose workers did not fail, other figures are about plans. None if no evaluation is due.
+
+        Raises:
+            PodiumError: a rank could not get a prompt or a score. Every rank raises the error.
+        """
+        if not (self.eval_tasks and self.recorder.is_evaluation_due):
+            return None
+        began = time.perf_counter()
+        ranks, settings = self.ranks, self.settings
+        at_once = max(1, settings.batch // ranks.size // settings.rounds)
+        own = list(enumerate(self.eval_tasks))[ranks.index :: ranks.size]
+        samples: list[RolloutSample] = []
+        # Each rank loops equally often, because ranks that hold parts of one model must generate together.
+        for first in range(0, len(self.eval_tasks[:: ranks.size]), at_once):
+            part = [
+                RolloutSample(
+                    ScheduledGroup(0, number, round_, task, f"evaluation/{settings.seed}/{number}"), 0
+                )
+                for number, task in own[first : first + at_once]
+                for round_ in range(settings.rounds)
+            ]
+            samples += self.rollouts.run(part, sampler, max_samples=at_once, greedy=True)[0]
+        figures = batch_figures(ranks.gather(samples))
+        return {
+            "questions": len(self.eval_tasks),
+            **{key: figures[key] for key in EVALUATION_FIGURES},
+            "seconds": time.perf_counter() - began,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +141,7 @@ class SupervisedJob(_Job):
 
     examples: Sequence[EncodedExample]
     """The examples, at least one."""
-    run: RunFolder | None
-    """The run's folder, for the rows. None on a rank that writes no rows."""
-    progress: Progress
-    ranks: Ranks
+    recorder: StepRecorder
 
 
 Job_contra = TypeVar("Job_contra", contravariant=True)

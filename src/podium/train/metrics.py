@@ -15,6 +15,9 @@ from podium.scoring import Score
 from podium.train.rollouts import RolloutSample
 from podium.train.settings import TrainSettings
 
+EVALUATION_FIGURES = (*collapse_figures(()), "calls", "cost_usd", "dropped")
+"""The figures of `batch_figures` that an evaluation reports."""
+
 
 def batch_figures(samples: Sequence[RolloutSample]) -> dict[str, Any]:
     """Figures of a batch: means, among them the `collapse_figures`.

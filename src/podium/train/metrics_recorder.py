@@ -1,17 +1,18 @@
-"""Writes and reports the row of each iteration, for either engine, and decides when a run has to end early.
+"""Writes and reports the rows of a run, for either engine and stage, and decides when a run has to end early.
 
-`metrics` and `policy_evaluation` compute the figures of a row.
+`metrics` computes the figures of a row.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
+from podium.errors import DivergedError
 from podium.rollout.collapse import collapse_warnings, first_and_last_means
 from podium.rollout.run_folder import RunFolder
-from podium.train.divergence import refuse_divergence
 from podium.train.metrics import batch_figures
 from podium.train.progress import Progress, format_duration
 from podium.train.rollouts import RolloutSample
@@ -19,7 +20,7 @@ from podium.train.settings import TrainSettings
 
 
 class Recorder:
-    """The rows of one run.
+    """The rows of one run of GRPO, one for each iteration.
 
     Args:
         run: the run's folder. None on a rank that writes nothing.
@@ -112,8 +113,10 @@ class Recorder:
         """
         refuse_divergence(f"Iteration {self._done + 1}", {"loss": loss, **learned}, "grpo.lr")
         self.progress.loss = loss
-        evaluation = None if evaluation is None else dict(evaluation)
-        phases = dict(seconds) | ({} if evaluation is None else {"evaluate": evaluation.pop("seconds")})
+        phases = dict(seconds)
+        if evaluation is not None:
+            evaluation = dict(evaluation)
+            phases["evaluate"] = evaluation.pop("seconds")
         row = {
             "iteration": self._done,
             **batch_figures(samples),
@@ -169,3 +172,61 @@ class Recorder:
 def _is_idle(row: Mapping[str, Any]) -> bool:
     """Whether nothing was learned in an iteration, since the rewards of each group were equal, or there were none."""
     return 1.0 in (row["zero_variance_groups"], row["unrewarded_groups"])
+
+
+class StepRecorder:
+    """The rows of one run of the supervised stage, one for each step of the optimiser.
+
+    Args:
+        run: the run's folder. None on a rank that writes nothing.
+        batch: the examples of a step.
+    """
+
+    def __init__(self, run: RunFolder | None, progress: Progress, batch: int) -> None:
+        self._rows = None if run is None else run.rows()
+        self.progress = progress
+        self._batch = batch
+
+    def resume(self, steps: int) -> None:
+        """Continue after the `steps` of the newest checkpoint. Rows of later steps are removed."""
+        if self._rows is not None:
+            self._rows.truncate(steps)
+        self.progress.phase("")
+        self.progress.begin(min(steps * self._batch, self.progress.total))
+
+    def record(self, step: int, figures: Mapping[str, float]) -> None:
+        """Write and report the row of a step, among others its "loss".
+
+        Raises:
+            DivergedError: see `refuse_divergence`.
+        """
+        refuse_divergence(f"Step {step}", figures, "sft.lr")
+        self.progress.record_loss(figures["loss"])
+        if self._rows is not None:
+            self._rows.append({"step": step, **figures})
+
+
+def refuse_divergence(update: str, figures: Mapping[str, float], lower: str) -> None:
+    """Refuse the figures of an update that are not finite, before its row or a checkpoint is written.
+
+    Args:
+        update: the iteration or the step, in words.
+        lower: the setting to lower.
+
+    Raises:
+        DivergedError: a figure is not finite.
+    """
+    for name, value in figures.items():
+        if not math.isfinite(value):
+            raise DivergedError(
+                f"{update}: {name} is {value}, so the training has diverged, and nothing of this update is kept. "
+                f"Lower {lower}, and train in a new folder."
+            )
+
+
+def applied_norm(norm: float, *, scaled: bool) -> float:
+    """The norm of the gradient that an update applied.
+
+    It is 0 where the gradient scaler of float16 skipped an update, since its gradient was not finite at this scale.
+    """
+    return 0.0 if scaled and not math.isfinite(norm) else norm

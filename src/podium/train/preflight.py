@@ -1,4 +1,4 @@
-"""Checks a run before anything is paid, and collects all reasons to refuse it, not only the first.
+"""Checks a run of either stage before anything is paid, and collects all reasons to refuse it, not only the first.
 
 A run opens its parts here and continues with them. A dry run lists the reasons. No worker is called here.
 """
@@ -17,17 +17,18 @@ from podium.calls import Dispatcher
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import PromptCodec
 from podium.conductor.prompt import policy_pool
-from podium.errors import ConfigError, PodiumError, UsageError
+from podium.errors import CheckpointError, ConfigError, PodiumError, UsageError
 from podium.scoring import Client, RolloutRequest, ScoringBackend, ScoringSession
 from podium.scoring.training_tasks import open_training_tasks, open_validation_tasks, without_held_out
 from podium.sqlite_files import default_store
 from podium.store.answers import past_answers
 from podium.tasks import Task
 from podium.team.team_file import open_pool
-from podium.train.opening import open_engine
+from podium.train.engine import PreparedTraining, TrainingEngine
+from podium.train.ranks import Ranks
 from podium.train.schedule import generate_tasks, has_generated_tasks
 from podium.train.settings import TrainSettings, settings_of_other_engine, unequal_levels
-from podium.train.trained_policy import find_start, open_codec, open_tokenizer
+from podium.train.trained_policy import find_start, open_codec, open_tokenizer, resolve
 from podium.train.training_folder import check_training_folder
 from podium.train.worker_estimate import WorkerEstimate, estimate_workers
 from podium.types import estimate_tokens
@@ -40,25 +41,34 @@ _CONCURRENT_PROMPTS = 64
 """Prompts that a scoring service is asked for at the same time."""
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedTraining:
-    """The opened parts of a run that is not refused."""
+def open_engine(settings: TrainSettings) -> TrainingEngine[Any]:
+    """The engine of resolved settings, for their stage. This loads torch, and TRL for trl."""
+    if settings.engine == "trl":
+        from podium.train.trl import engine as trl_grpo  # noqa: PLC0415 - loads TRL
+        from podium.train.trl import sft as trl_sft  # noqa: PLC0415
 
-    pool: Pool
-    start: Checkpoint
-    tokenizer: Any
-    codec: PromptCodec
-    tasks: Mapping[str, Task] = field(default_factory=dict)
-    """The training questions by id. They are empty on a rank that does not call workers."""
-    eval_tasks: Mapping[str, Task] = field(default_factory=dict)
-    """The validation questions by id. They are empty on a rank that does not call workers, and if there are no
-    evaluations."""
+        return trl_sft if settings.stage == "sft" else trl_grpo
+    from podium.train.shared_prefix import engine as grpo  # noqa: PLC0415 - loads torch
+    from podium.train.shared_prefix import sft  # noqa: PLC0415
+
+    return sft if settings.stage == "sft" else grpo
+
+
+def _open_ranks(settings: TrainSettings) -> Ranks:
+    if settings.engine != "trl":
+        return Ranks()
+    from podium.train.trl.ranks import open_accelerated_ranks  # noqa: PLC0415 - loads accelerate
+
+    return open_accelerated_ranks(settings)
 
 
 @dataclass(slots=True)
 class Preflight:
     """The parts of a run that could be opened, and the reasons to refuse it."""
 
+    settings: TrainSettings
+    """The settings, with what their file leaves to the start (`resolve`)."""
+    ranks: Ranks
     problems: list[PodiumError] = field(default_factory=list)
     pool: Pool | None = None
     """The workers. A worker that cannot be called is an `UnavailableWorker`, and `problems` says why."""
@@ -75,22 +85,33 @@ class Preflight:
     """What workers would do and cost. None if the pool or the tasks could not be opened."""
 
     def require(self) -> PreparedTraining:
-        """The opened parts.
+        """The opened parts. All ranks call this together.
 
         Raises:
-            PodiumError: the only problem, or a UsageError that lists all problems.
+            PodiumError: the only problem, or a UsageError that lists all. Every rank raises what the first one found.
         """
+        self.ranks.run_on_first(self._refuse)
+        self._refuse()
+        assert self.pool is not None
+        assert self.start is not None
+        assert self.codec is not None
+        return PreparedTraining(
+            self.settings,
+            self.ranks,
+            self.pool,
+            self.start,
+            self.tokenizer,
+            self.codec,
+            self.tasks,
+            self.eval_tasks,
+        )
+
+    def _refuse(self) -> None:
         if len(self.problems) == 1:
             raise self.problems[0]
         if self.problems:
             listed = " ".join(f"({number}) {error}" for number, error in enumerate(self.problems, start=1))
             raise UsageError(f"This run has {len(self.problems)} problems: {listed}")
-        assert self.pool is not None
-        assert self.start is not None
-        assert self.codec is not None
-        return PreparedTraining(
-            self.pool, self.start, self.tokenizer, self.codec, self.tasks, self.eval_tasks
-        )
 
     def attempt(self, make: Callable[[], T]) -> T | None:
         """Call `make`, and return its result. If it raises a PodiumError, add that to the problems and return None."""
@@ -106,40 +127,52 @@ async def preflight(
     settings: TrainSettings,
     folder: Path | None,
     *,
-    ranks: int = 1,
-    calls_workers: bool = True,
+    ranks: Ranks | None = None,
     run_budget_usd: float | None = None,
     weights: bool = True,
     on_warning: Callable[[str], None] = lambda warning: None,
 ) -> AsyncIterator[Preflight]:
     """Open what a run needs, and collect all reasons to refuse it. Closes the pool at the end.
 
+    Only GRPO calls workers, or the scoring service, and only from its first rank. Elsewhere neither the workers' keys
+    nor the tasks are needed.
+
     Args:
         folder: the folder of the run. None if there is none yet. Nothing is written to it.
-        ranks: the number of processes that train together.
-        calls_workers: whether this rank calls workers, or the scoring service. Otherwise it needs neither the workers'
-            keys nor the tasks.
+        ranks: the processes that train together. Default: this process, or with TRL those of `accelerate launch`.
         run_budget_usd: dollars that the run may cost. A new run is refused if its first batch alone is likely to cost
             more. A resumed run is not, since its folder may hold the answers.
         weights: whether to fetch the weights of a model on the hub. If not, only its tokenizer and configuration are
             fetched.
+
+    Raises:
+        ConfigError: a setting of the ranks cannot be used.
     """
-    checks = Preflight()
+    problems: list[PodiumError] = []
+    try:
+        settings = resolve(settings)
+    except CheckpointError as error:
+        problems.append(error)
+        engine = "trl" if settings.engine == "auto" else settings.engine
+        settings = settings.model_copy(update={"engine": engine})
+    checks = Preflight(settings, ranks or _open_ranks(settings), problems)
+    if not problems:
+        _open_model(checks, settings, weights=weights)
     if folder is not None:
         checks.attempt(lambda: check_training_folder(folder, settings))
-    _open_model(checks, settings, weights=weights)
-    checks.problems += unequal_levels(settings)
-    checks.problems += settings_of_other_engine(settings)
-    checks.problems += open_engine(settings.engine).find_problems(settings, checks.start, ranks)
+    problems += unequal_levels(settings)
+    problems += settings_of_other_engine(settings)
+    problems += open_engine(settings).find_problems(settings, checks.start, checks.ranks.size)
     checks.pool = checks.attempt(lambda: policy_pool(open_pool(settings.pool, ready=False), settings.prompt))
     try:
-        if checks.pool is not None and calls_workers and settings.scoring_url is not None:
-            await _check_service(checks, settings)
-        elif checks.pool is not None and calls_workers:
-            await _check_questions(checks, settings, checks.pool, on_warning)
-            begun = folder is not None and (folder / "config.json").is_file()
-            if run_budget_usd is not None and not begun:
-                _check_budget(checks, settings, run_budget_usd)
+        if checks.pool is not None and settings.stage == "grpo" and checks.ranks.is_first:
+            if settings.scoring_url is not None:
+                await _check_service(checks, settings)
+            else:
+                await _check_questions(checks, settings, checks.pool, on_warning)
+                begun = folder is not None and (folder / "config.json").is_file()
+                if run_budget_usd is not None and not begun:
+                    _check_budget(checks, settings, run_budget_usd)
         yield checks
     finally:
         if checks.pool is not None:
@@ -147,15 +180,13 @@ async def preflight(
 
 
 def _open_model(checks: Preflight, settings: TrainSettings, *, weights: bool) -> None:
-    start = checks.attempt(lambda: find_start(settings, weights=weights))
+    checks.start = start = checks.attempt(lambda: find_start(settings, weights=weights))
     if start is None:
         return
-    checks.start = start
-    if settings.prompt.style == "brief" and settings.engine == "shared_prefix":
-        checks.codec = checks.attempt(lambda: open_codec(settings, start, None))
-        return
-    checks.tokenizer = checks.attempt(lambda: open_tokenizer(settings, start))
-    if checks.tokenizer is not None:
+    needs_tokenizer = settings.prompt.style != "brief" or settings.engine == "trl" or settings.stage == "sft"
+    if needs_tokenizer:
+        checks.tokenizer = checks.attempt(lambda: open_tokenizer(settings, start))
+    if checks.tokenizer is not None or not needs_tokenizer:
         checks.codec = checks.attempt(lambda: open_codec(settings, start, checks.tokenizer))
 
 

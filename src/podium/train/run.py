@@ -11,6 +11,7 @@ import secrets
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,18 +23,15 @@ from podium.rollout.run_folder import TRACES
 from podium.scoring import Client, ScoringBackend, ScoringSession
 from podium.scoring.service import serve_session
 from podium.store import TraceStore
-from podium.train.engine import TrainingEngine, TrainingJob
+from podium.train.engine import PreparedTraining, TrainingEngine, TrainingJob
 from podium.train.metrics import check_gate
 from podium.train.metrics_recorder import Recorder
-from podium.train.opening import open_engine, open_ranks
-from podium.train.policy_evaluation import evaluate_policy
-from podium.train.preflight import PreparedTraining, open_client, preflight
+from podium.train.preflight import open_client, open_engine, preflight
 from podium.train.progress import Progress
-from podium.train.ranks import Ranks
-from podium.train.rollouts import RolloutCollector, Sampler, TrainingInterruptedError
+from podium.train.rollouts import RolloutCollector, TrainingInterruptedError
 from podium.train.schedule import IterationSeeds, schedule
 from podium.train.settings import GateSettings, TrainSettings
-from podium.train.trained_policy import resolve, write_policy
+from podium.train.trained_policy import write_policy
 from podium.train.training_folder import DispatcherFactory, hold_training_folder
 
 
@@ -57,109 +55,68 @@ async def run_grpo(
         UsageError: `preflight` refuses the run. The error names all reasons, and no worker was called.
         BudgetError: the dollars of the run or the day are spent. The same call continues from the newest checkpoint.
     """
-    settings = resolve(settings)
-    engine = open_engine(settings.engine)
-    ranks = open_ranks(settings)
-    tell = say if ranks.is_first else lambda line: None
     async with (
-        preflight(
-            settings,
-            folder,
-            ranks=ranks.size,
-            calls_workers=ranks.is_first,
-            run_budget_usd=run_budget_usd,
-            on_warning=tell,
-        ) as checks,
+        preflight(settings, folder, run_budget_usd=run_budget_usd, on_warning=say) as checks,
         AsyncExitStack() as opened,
     ):
-        ranks.run_on_first(checks.require)
         prepared = checks.require()
+        settings, ranks = prepared.settings, prepared.ranks
         local = ranks.is_first and settings.scoring_url is None  # A scoring service has its own questions.
+        data = DataFingerprint.of(prepared.tasks.values(), prepared.pool) if local else None
         run = ranks.run_on_first(
-            lambda: opened.enter_context(
-                hold_training_folder(
-                    folder,
-                    settings,
-                    data=DataFingerprint.of(prepared.tasks.values(), prepared.pool) if local else None,
-                )
-            )
+            lambda: opened.enter_context(hold_training_folder(folder, settings, data=data))
         )
         dispatcher = None
         if settings.scoring_url is None:
             dispatcher = ranks.run_on_first(lambda: opened.enter_context(make_dispatcher(prepared.pool)))
-        async with open_scoring(
-            settings, prepared, dispatcher=dispatcher, folder=folder, ranks=ranks
-        ) as scored:
-            with Progress(
-                tell, noun="plans", total=settings.plans_with(len(prepared.eval_tasks))
-            ) as progress:
+        tell = say if ranks.is_first else lambda line: None
+        async with open_scoring(prepared, folder, dispatcher) as scored:
+            total = settings.plans_with(len(prepared.eval_tasks))
+            with Progress(tell, noun="plans", total=total) as progress:
                 progress.phase("loading the model")
                 recorder = Recorder(settings, run=run, progress=progress, on_metrics=on_metrics)
-                job = make_job(settings, folder, prepared, scored, ranks=ranks, recorder=recorder)
-                await run_in_thread(engine, job)
+                await run_in_thread(open_engine(settings), make_job(prepared, folder, scored, recorder))
         if ranks.is_first:
             write_policy(folder, settings, prepared.start, prepared.pool)
         tell(f"The trained policy is in {folder / 'policy'}")
         return folder / "policy"
 
 
-ScoredTasks = tuple[ScoringBackend, Sequence[str], Sequence[str]]
-"""A scoring session, and the ids of the training questions and of the validation questions that it can score."""
+@dataclass(frozen=True, slots=True)
+class OpenedScoring:
+    """What scores the plans of this rank, and the ids of the questions that it knows."""
+
+    backend: ScoringBackend
+    tasks: Sequence[str]
+    eval_tasks: Sequence[str] = ()
 
 
 def make_job(
-    settings: TrainSettings,
-    folder: Path,
-    prepared: PreparedTraining,
-    scored: ScoredTasks,
-    *,
-    ranks: Ranks,
-    recorder: Recorder,
+    prepared: PreparedTraining, folder: Path, scored: OpenedScoring, recorder: Recorder
 ) -> TrainingJob:
     """Make the job that an engine trains on this rank. Plans run in the event loop that runs now."""
-    scoring, tasks, eval_tasks = scored
+    settings, grpo = prepared.settings, prepared.settings.grpo
     offered = prepared.pool.subset(settings.pool_sampling.offered(prepared.pool))
-    gate = partial(check_gate, settings, offered.names)
     rollouts = RolloutCollector(
-        scoring,
+        scored.backend,
         asyncio.get_running_loop(),
         prepared.codec,
         rounds=settings.rounds,
-        discount=settings.grpo.discount,
-        max_prompt_tokens=prepared.start.context - settings.grpo.max_tokens,
-        ranks=ranks,
+        discount=grpo.discount,
+        max_prompt_tokens=prepared.start.context - grpo.max_tokens,
+        ranks=prepared.ranks,
         stop=threading.Event(),
         on_plan=lambda tokens: recorder.progress.advance(1, tokens),
-        gate=None if settings.grpo.gate == GateSettings() else gate,
+        gate=None if grpo.gate == GateSettings() else partial(check_gate, settings, offered.names),
     )
-    batch_size = max(1, settings.batch // ranks.size // settings.rounds)
-
-    def evaluate(sampler: Sampler) -> dict[str, Any]:
-        return evaluate_policy(
-            rollouts, eval_tasks, seed=settings.seed, batch_size=batch_size, sampler=sampler
-        )
-
-    return TrainingJob(
-        settings,
-        folder,
-        initial_checkpoint=prepared.start,
-        tokenizer=prepared.tokenizer,
-        groups=schedule(settings, tasks),
-        rollouts=rollouts,
-        recorder=recorder,
-        evaluate=evaluate if eval_tasks else None,
-    )
+    groups = schedule(settings, scored.tasks)
+    return TrainingJob(prepared, folder, groups, rollouts, recorder, scored.eval_tasks)
 
 
 @asynccontextmanager
 async def open_scoring(
-    settings: TrainSettings,
-    prepared: PreparedTraining,
-    *,
-    dispatcher: Dispatcher | None,
-    folder: Path,
-    ranks: Ranks,
-) -> AsyncIterator[ScoredTasks]:
+    prepared: PreparedTraining, folder: Path, dispatcher: Dispatcher | None
+) -> AsyncIterator[OpenedScoring]:
     """Open the scoring session for the plans of this rank.
 
     If the configuration names a scoring service, all ranks use it. Otherwise the first rank opens a session in its own
@@ -168,9 +125,10 @@ async def open_scoring(
     Args:
         dispatcher: calls the workers of the first rank's session. None on a rank that opens no session.
     """
+    settings, ranks = prepared.settings, prepared.ranks
     if settings.scoring_url is not None:
         async with open_client(settings) as client:
-            yield client, await client.task_ids(), ()
+            yield OpenedScoring(client, await client.task_ids())
     elif ranks.is_first:
         assert dispatcher is not None
         tasks, eval_tasks = list(prepared.tasks), list(prepared.eval_tasks)
@@ -198,7 +156,7 @@ async def open_scoring(
                 raise
             finally:
                 ranks.broadcast(invitation)
-            yield session, tasks, eval_tasks
+            yield OpenedScoring(session, tasks, eval_tasks)
     else:
         invitation = ranks.broadcast(None)
         if isinstance(invitation, PodiumError):
@@ -206,7 +164,7 @@ async def open_scoring(
         assert isinstance(invitation, tuple)
         url, key, tasks, eval_tasks = invitation
         async with Client(url, key=key, settings=settings) as client:
-            yield client, tasks, eval_tasks
+            yield OpenedScoring(client, tasks, eval_tasks)
 
 
 async def run_in_thread(engine: TrainingEngine[TrainingJob], job: TrainingJob) -> None:

@@ -255,11 +255,12 @@ def unequal_levels(settings: TrainSettings) -> Iterator[ConfigError]:
 
 
 def settings_of_other_engine(settings: TrainSettings) -> Iterator[ConfigError]:
-    """A refusal for each setting that only the other engine has, and that this run changes."""
+    """A refusal for each setting of this stage that only the other engine has, and that this run changes."""
     default = TrainSettings(start="-")
     for other, keys in ENGINE_ONLY.items():
         for key in keys if other != settings.engine else ():
-            if setting_value(settings, key) != setting_value(default, key):
+            of_stage = settings.stage == "grpo" or not key.startswith("grpo.")
+            if of_stage and setting_value(settings, key) != setting_value(default, key):
                 yield ConfigError(
                     f"{key} is a setting of the engine {other}, and this run's is {settings.engine}: leave it out, or "
                     f'set engine = "{other}".',

@@ -12,22 +12,19 @@ from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
 from podium.calls import Dispatcher
-from podium.conductor.checkpoint import Checkpoint
-from podium.conductor.codec import PromptCodec
 from podium.errors import ConfigError
 from podium.rollout.data_fingerprint import DataFingerprint
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import open_session
-from podium.team.team_file import open_pool
-from podium.train.engine import EncodedExample, SupervisedJob
+from podium.train.engine import EncodedExample, PreparedTraining, SupervisedJob
 from podium.train.examples import Demonstration, collect_demonstrations
-from podium.train.opening import open_ranks, open_supervised_engine
+from podium.train.metrics_recorder import StepRecorder
+from podium.train.preflight import open_engine, preflight
 from podium.train.progress import Progress
-from podium.train.settings import TrainSettings, unequal_levels
-from podium.train.trained_policy import find_start, open_codec, open_tokenizer, resolve, write_policy
+from podium.train.settings import TrainSettings
+from podium.train.trained_policy import write_policy
 from podium.train.training_folder import DispatcherFactory, has_results, hold_training_folder
 from podium.types import Message
-from podium.workers.pool import Pool
 
 
 def run_sft(
@@ -49,25 +46,14 @@ def run_sft(
         ConfigError: pool, tasks, examples, levels or a trainer's setting cannot be used.
         RunMismatchError: the folder belongs to another configuration.
     """
-    settings = resolve(settings)
-    engine = open_supervised_engine(settings.engine)
-    ranks = open_ranks(settings)
-    for refusal in (*unequal_levels(settings), *engine.find_problems(settings, None, ranks.size)):
-        raise refusal  # Refuse the run before anything is fetched.
+    prepared = asyncio.run(_prepare(settings, folder))
+    settings, ranks = prepared.settings, prepared.ranks
+    tell = say if ranks.is_first else lambda line: None
     with ExitStack() as opened:
-        progress = Progress(say if ranks.is_first else lambda line: None, noun="examples")
-        opened.enter_context(progress)
-        progress.phase("opening the model")
-        start = find_start(settings)
-        for refusal in engine.find_problems(settings, start, ranks.size):
-            raise refusal
-        pool = open_pool(settings.pool, ready=False)  # No worker is called, so no worker needs its key.
-        opened.callback(lambda: asyncio.run(pool.close()))
-        tokenizer = open_tokenizer(settings, start)
-        codec = open_codec(settings, start, tokenizer)
         run = ranks.run_on_first(lambda: opened.enter_context(hold_training_folder(folder, settings)))
+        progress = opened.enter_context(Progress(tell, noun="examples"))
         progress.phase("collecting examples")
-        collected = ranks.run_on_first(lambda: asyncio.run(_collect(settings, pool, make_dispatcher, say)))
+        collected = ranks.run_on_first(lambda: asyncio.run(_collect(prepared, make_dispatcher, say)))
         examples = ranks.broadcast(collected) or []
         pairs = [
             ([message.model_dump() for message in example.messages], example.completion)
@@ -75,38 +61,43 @@ def run_sft(
         ]
         ranks.run_on_first(
             lambda: RunFolder(folder).check_or_store_data(
-                DataFingerprint.of_examples(pairs, pool.profiles), begun=has_results(folder)
+                DataFingerprint.of_examples(pairs, prepared.pool.profiles), begun=has_results(folder)
             )
         )
         progress.phase("encoding the examples")
-        encoded = encode_examples(examples, codec, tokenizer.eos_token_id, start)
+        encoded = encode_examples(examples, prepared)
         progress.total = round(settings.sft.epochs * len(encoded))
         progress.phase("loading the model")
-        engine.train(SupervisedJob(settings, folder, start, tokenizer, encoded, run, progress, ranks))
+        recorder = StepRecorder(run, progress, settings.sft.batch)
+        open_engine(settings).train(SupervisedJob(prepared, folder, encoded, recorder))
         if ranks.is_first:
-            write_policy(folder, settings, start, pool)
+            write_policy(folder, settings, prepared.start, prepared.pool)
         ranks.wait()
-    if ranks.is_first:
-        say(f"The trained policy is in {folder / 'policy'}")
+    tell(f"The trained policy is in {folder / 'policy'}")
     return folder / "policy"
 
 
+async def _prepare(settings: TrainSettings, folder: Path) -> PreparedTraining:
+    async with preflight(settings, folder) as checks:
+        return checks.require()
+
+
 async def _collect(
-    settings: TrainSettings, pool: Pool, make_dispatcher: DispatcherFactory, say: Callable[[str], None]
+    prepared: PreparedTraining, make_dispatcher: DispatcherFactory, say: Callable[[str], None]
 ) -> list[Demonstration]:
+    settings, pool = prepared.settings, prepared.pool
     with make_dispatcher(pool) as dispatcher:
         async with open_session(settings, dispatcher, pool=pool, on_warning=say) as session:
             return await collect_demonstrations(settings, session, say)
 
 
-def encode_examples(
-    examples: Sequence[Demonstration], codec: PromptCodec, end: int, start: Checkpoint
-) -> list[EncodedExample]:
-    """The token ids of each prompt, and of its completion with `end`, the token that ends it.
+def encode_examples(examples: Sequence[Demonstration], prepared: PreparedTraining) -> list[EncodedExample]:
+    """The token ids of each prompt, and of its completion with the token that ends it.
 
     Raises:
         ConfigError: an example is longer than the model can read.
     """
+    codec, start, end = prepared.codec, prepared.start, prepared.tokenizer.eos_token_id
     encoded = []
     read: tuple[Message, ...] | None = None
     prompt: tuple[int, ...] = ()

@@ -55,27 +55,18 @@ def name_without_folder(name: str) -> str:
     return path.resolve().name if path.is_absolute() or name.startswith((".", "~")) or path.exists() else name
 
 
-def resolve(settings: TrainSettings, *, required: bool = True) -> TrainSettings:
+def resolve(settings: TrainSettings) -> TrainSettings:
     """The settings of a run, with what their file leaves to the start: keys of the prompt, and the engine "auto".
 
     The podium.json of a start on the hub is fetched.
 
-    Args:
-        required: whether a start that cannot be used is an error. If not, nothing is taken from such a start, and the
-            engine "auto" is trl.
-
     Raises:
         CheckpointError: the start cannot be fetched or read.
     """
-    prompt, engine = settings.prompt, settings.engine
-    try:
-        prompt = prompt_of_start(prompt, settings.start, settings.revision)
-        if engine == "auto" and _suits_shared_prefix(settings):
-            engine = "shared_prefix"
-    except CheckpointError:
-        if required:
-            raise
-    engine = "trl" if engine == "auto" else engine
+    prompt = prompt_of_start(settings.prompt, settings.start, settings.revision)
+    engine = settings.engine
+    if engine == "auto":
+        engine = "shared_prefix" if _suits_shared_prefix(settings) else "trl"
     return settings.model_copy(update={"prompt": prompt, "engine": engine})
 
 

@@ -19,7 +19,6 @@ from trl.trainer.sft_config import SFTConfig
 from podium.calls import Dispatcher
 from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.conductor.checkpoint import Checkpoint
-from podium.conductor.codec import PlainTextCodec
 from podium.errors import BudgetError, ConfigError
 from podium.planners.registry import open_baseline
 from podium.scoring import RolloutRequest, open_session
@@ -29,6 +28,7 @@ from podium.team import Runner
 from podium.team.team_file import open_pool
 from podium.train.engine import EncodedExample
 from podium.train.examples import Demonstration, collect_demonstrations
+from podium.train.preflight import preflight
 from podium.train.settings import TrainSettings
 from podium.train.shared_prefix.checkpoints import Checkpoints
 from podium.train.shared_prefix.sft import batch_of
@@ -180,15 +180,13 @@ async def test_plans_of_an_examples_file_are_parsed_like_policy_plans(
         await _collected(settings | {"sft": {"examples": str(path)}})
 
 
-def test_only_the_completion_is_learned_after_the_prompts_tokens(
-    ground: dict[str, str],
-) -> None:
-    start = Checkpoint.read(ground["start"])
-    (end,) = start.eos_token_ids
-    codec = PlainTextCodec.of(start)
+async def test_only_the_completion_is_learned_after_the_prompts_tokens(settings: Settings) -> None:
     example = Demonstration((Message(role="user", content="Plan:\n"),), "model_id = [0]")
+    async with preflight(TrainSettings.model_validate(settings | {"stage": "sft"}), None) as checks:
+        prepared = checks.require()
+    codec, (end,) = prepared.codec, prepared.start.eos_token_ids
 
-    (encoded,) = encode_examples([example], codec, end, start)
+    (encoded,) = encode_examples([example], prepared)
 
     assert codec.decode(encoded.completion[:-1]) == "model_id = [0]"
     assert encoded.completion[-1] == end

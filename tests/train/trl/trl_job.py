@@ -11,12 +11,11 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import PlainTextCodec
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import ScoringBackend
-from podium.train.engine import TrainingJob
+from podium.train.engine import PreparedTraining, TrainingJob
 from podium.train.metrics_recorder import Recorder
-from podium.train.preflight import PreparedTraining
 from podium.train.progress import Progress
 from podium.train.ranks import Ranks
-from podium.train.run import make_job
+from podium.train.run import OpenedScoring, make_job
 from podium.train.settings import TrainSettings
 from scripted_team import open_team
 
@@ -27,5 +26,6 @@ def make_trl_job(
     start = Checkpoint.read(settings.start)
     tokenizer = AutoTokenizer.from_pretrained(start.path)
     recorder = Recorder(settings, run=RunFolder(folder), progress=Progress(print, noun="plans"))
-    prepared = PreparedTraining(open_team(), start, tokenizer, PlainTextCodec.of(start))
-    return make_job(settings, folder, prepared, (scoring, tasks, ()), ranks=Ranks(), recorder=recorder)
+    codec = PlainTextCodec.of(start)
+    prepared = PreparedTraining(settings, Ranks(), open_team(), start, tokenizer, codec)
+    return make_job(prepared, folder, OpenedScoring(scoring, tasks), recorder)

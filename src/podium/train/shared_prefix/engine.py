@@ -69,16 +69,14 @@ def start_problems(start: Checkpoint | None) -> list[PodiumError]:
 def train(job: TrainingJob) -> None:
     """Train with GRPO, or continue from the newest checkpoint, and write the trained model."""
     settings, recorder = job.settings.grpo, job.recorder
-    model = open_model(job.initial_checkpoint, job.settings.dtype)
+    model = open_model(job.start, job.settings.dtype)
     reference = ReferencePolicy(model, settings.temperature) if settings.beta else None
     optimizer = adamw(model)
-    checkpoints = Checkpoints(job.checkpoints, job.initial_checkpoint, job.settings.prompt)
+    checkpoints = Checkpoints(job.checkpoints, job.start, job.settings.prompt)
     latest = checkpoints.latest()
     done = 0 if latest is None else checkpoints.restore(latest, model, optimizer)
     recorder.resume(done)
-    guide = open_guide(
-        job.settings.prompt, job.rollouts.codec.decode, job.initial_checkpoint.config["vocab_size"]
-    )
+    guide = open_guide(job.settings.prompt, job.prepared.codec.decode, job.start.config["vocab_size"])
     goes_on = not recorder.is_over
     while goes_on and done < settings.iterations:
         recorder.start_iteration(done)
@@ -86,7 +84,7 @@ def train(job: TrainingJob) -> None:
         samples = [RolloutSample(group, number) for group in groups for number in range(job.settings.samples)]
         sampler = GroupSampler(
             model,
-            eos_token_ids=job.initial_checkpoint.eos_token_ids,
+            eos_token_ids=job.start.eos_token_ids,
             max_tokens=settings.max_tokens,
             temperature=settings.temperature,
             seed=f"train/{job.settings.seed}/{done}/sample",
@@ -98,16 +96,14 @@ def train(job: TrainingJob) -> None:
         began = time.perf_counter()
         figures = _update(model, optimizer, completed, settings, reference, iteration=done)
         seconds["update"] = time.perf_counter() - began
-        evaluation = None
-        if job.evaluate is not None and recorder.is_evaluation_due:
-            evaluation = job.evaluate(sampler)
+        evaluation = job.evaluate(sampler)
         goes_on = recorder.record(completed, seconds=seconds, evaluation=evaluation, **figures)
         done += 1
         if done % settings.save_every == 0:
             checkpoints.save(model, optimizer, done)
     if latest is None or int(latest.name) != done:
         checkpoints.save(model, optimizer, done)
-    write_trained(model, job.trained_folder, job.initial_checkpoint)
+    write_trained(model, job.trained_folder, job.start)
 
 
 def open_model(start: Checkpoint, precision: Precision) -> PolicyModel:

@@ -12,10 +12,9 @@ import torch
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import PodiumError
-from podium.train.divergence import refuse_divergence
 from podium.train.engine import EncodedExample, SupervisedJob
 from podium.train.objective import mean_over_tokens
-from podium.train.settings import TrainSettings, settings_of_other_engine
+from podium.train.settings import TrainSettings
 from podium.train.shared_prefix.batch import Group, micro_batches
 from podium.train.shared_prefix.checkpoints import Checkpoints, write_trained
 from podium.train.shared_prefix.engine import open_model, start_problems
@@ -25,43 +24,35 @@ from podium.train.shared_prefix.update import adamw, completion_logprobs, learni
 
 
 def find_problems(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
-    """The reasons why this engine cannot train the run on examples: settings of TRL, or its start."""
-    return [*settings_of_other_engine(settings), *start_problems(start)]
+    """The reasons why this engine cannot train the run on examples, which lie in its start."""
+    return start_problems(start)
 
 
 def train(job: SupervisedJob) -> None:
     """Train on examples, or continue from the newest checkpoint, and write the trained model."""
-    settings = job.settings.sft
-    model = open_model(job.initial_checkpoint, job.settings.dtype)
+    settings, recorder = job.settings.sft, job.recorder
+    model = open_model(job.start, job.settings.dtype)
     optimizer = adamw(model)
-    checkpoints = Checkpoints(job.checkpoints, job.initial_checkpoint, job.settings.prompt)
+    checkpoints = Checkpoints(job.checkpoints, job.start, job.settings.prompt)
     latest = checkpoints.latest()
     done = 0 if latest is None else checkpoints.restore(latest, model, optimizer)
     steps = math.ceil(settings.epochs * len(job.examples) / settings.batch)
-    rows = None if job.run is None else job.run.rows()
-    if rows is not None:
-        rows.truncate(done)
-    job.progress.phase("")
-    job.progress.begin(min(done * settings.batch, job.progress.total))
+    recorder.resume(done)
     while done < steps:
         batch = batch_of(job.examples, done, size=settings.batch, seed=job.settings.seed)
         loss = 0.0
         for first in range(0, len(batch), settings.micro_batch):
             micro = batch[first : first + settings.micro_batch]
             loss += _learn(model, micro, sum(len(example.completion) for example in batch))
-            job.progress.advance(len(micro), sum(example.length for example in micro))
+            recorder.progress.advance(len(micro), sum(example.length for example in micro))
         rate = learning_rate(done, peak=settings.lr, iterations=steps, warmup=0.0)
         norm = optimizer_step(optimizer, model, rate=rate)
         done += 1
-        figures = {"loss": loss, "grad_norm": norm, "learning_rate": rate}
-        refuse_divergence(f"Step {done}", figures, "sft.lr")
-        if rows is not None:
-            rows.append({"step": done, **figures})
+        recorder.record(done, {"loss": loss, "grad_norm": norm, "learning_rate": rate})
         if done % settings.save_every == 0 or done == steps:
             checkpoints.save(model, optimizer, done)
-        job.progress.record_loss(loss)
-    job.progress.phase("saving the policy")
-    write_trained(model, job.trained_folder, job.initial_checkpoint)
+    recorder.progress.phase("saving the policy")
+    write_trained(model, job.trained_folder, job.start)
 
 
 def batch_of(

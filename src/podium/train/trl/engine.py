@@ -26,9 +26,9 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 from podium.conductor.checkpoint import Checkpoint
 from podium.config import suggestion
 from podium.errors import ConfigError, PodiumError
-from podium.train.divergence import applied_norm
 from podium.train.engine import TrainingJob
 from podium.train.metrics import batch_figures, tracked_figures
+from podium.train.metrics_recorder import applied_norm
 from podium.train.rollouts import RolloutSample, TrainingInterruptedError
 from podium.train.settings import TrainSettings, setting_value
 from podium.train.trl.arguments import trainer_config, trl_arguments
@@ -170,7 +170,7 @@ def train(job: TrainingJob) -> None:
     checkpoint = latest_checkpoint(job.checkpoints)
     done = 0 if checkpoint is None else step_of(checkpoint) // job.settings.grpo.num_iterations
     job.recorder.resume(done)
-    if job.rollouts.ranks.broadcast(job.recorder.is_over):
+    if job.ranks.broadcast(job.recorder.is_over):
         job = _ended_after(job, done)
     run = TRLRun(job)
     run.trainer.remove_callback(PrinterCallback)
@@ -184,9 +184,10 @@ def train(job: TrainingJob) -> None:
 def _ended_after(job: TrainingJob, iterations: int) -> TrainingJob:
     """The job without its later iterations. After the last one, TRL only loads the checkpoint."""
     grpo = job.settings.grpo.model_copy(update={"iterations": iterations})
+    settings = job.settings.model_copy(update={"grpo": grpo})
     return replace(
         job,
-        settings=job.settings.model_copy(update={"grpo": grpo}),
+        prepared=replace(job.prepared, settings=settings),
         groups=[group for group in job.groups if group.iteration < iterations],
     )
 
@@ -227,11 +228,11 @@ class TRLRun(TrainerCallback):
         logging.getLogger("trl.trainer.grpo_trainer").setLevel(logging.ERROR)
         with setting_up(settings):
             self.trainer = GRPOTrainer(
-                model=str(job.initial_checkpoint.path),
+                model=str(job.start.path),
                 reward_funcs=self._reward,
-                args=grpo_config(settings, job.checkpoints, job.rollouts.ranks.size),
+                args=grpo_config(settings, job.checkpoints, job.ranks.size),
                 train_dataset=Dataset.from_list([{"prompt": group.label} for group in job.groups]),
-                processing_class=job.tokenizer,
+                processing_class=job.prepared.tokenizer,
                 callbacks=[self],
                 peft_config=lora_config(settings),
                 quantization_config=quantization(settings),
@@ -254,7 +255,7 @@ class TRLRun(TrainerCallback):
         ]
         max_samples = len(prompts) // self._settings.rounds
         completed, self._seconds = self._job.rollouts.run(samples, self.sampler, max_samples=max_samples)
-        self.samples = self._job.rollouts.ranks.gather(completed)
+        self.samples = self._job.ranks.gather(completed)
         # A round that a rollout does not reach has one token, from which nothing is learned.
         nothing = trainer.processing_class.eos_token_id
         return {
@@ -283,11 +284,7 @@ class TRLRun(TrainerCallback):
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.on_substep_end(args, state, control)  # A step of one micro-batch has no substeps.
         self._evaluation = None
-        if (
-            self._job.evaluate is not None
-            and state.global_step % self._settings.grpo.num_iterations == 0
-            and self._job.recorder.is_evaluation_due
-        ):
+        if state.global_step % self._settings.grpo.num_iterations == 0:
             self._evaluation = self._job.evaluate(self.sampler)
 
     def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -308,7 +305,7 @@ class TRLRun(TrainerCallback):
             grad_norm=applied_norm(logs.get("grad_norm", 0.0), scaled=args.fp16),
             lr=logs["learning_rate"],
         )
-        if not self._job.rollouts.ranks.broadcast(goes_on):
+        if not self._job.ranks.broadcast(goes_on):
             control.should_save = control.should_training_stop = True
 
 

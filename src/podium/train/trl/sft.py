@@ -14,8 +14,8 @@ from trl.trainer.sft_trainer import SFTTrainer
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import ConfigError, PodiumError
-from podium.train.divergence import applied_norm, refuse_divergence
 from podium.train.engine import EncodedExample, SupervisedJob
+from podium.train.metrics_recorder import applied_norm
 from podium.train.settings import TrainSettings
 from podium.train.trl.arguments import trainer_config
 from podium.train.trl.checkpoints import latest_checkpoint, step_of
@@ -54,21 +54,20 @@ def train(job: SupervisedJob) -> None:
     """Train on examples, or continue from the newest checkpoint, and write the trained model or adapter."""
     with setting_up(job.settings):
         trainer = SFTTrainer(
-            model=str(job.initial_checkpoint.path),
-            args=sft_config(job.settings, job.checkpoints, job.ranks.size, job.initial_checkpoint.context),
+            model=str(job.start.path),
+            args=sft_config(job.settings, job.checkpoints, job.ranks.size, job.start.context),
             train_dataset=make_dataset(job.examples),
-            processing_class=job.tokenizer,
+            processing_class=job.prepared.tokenizer,
             peft_config=lora_config(job.settings),
             quantization_config=quantization(job.settings),
-            callbacks=[_Recorder(job)],
+            callbacks=[_StepCallback(job)],
         )
     trainer.remove_callback(PrinterCallback)
     checkpoint = latest_checkpoint(job.checkpoints)
-    if job.run is not None:
-        job.run.rows().truncate(0 if checkpoint is None else step_of(checkpoint))
+    job.recorder.resume(0 if checkpoint is None else step_of(checkpoint))
     with needing_packages():
         trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-    job.progress.phase("saving the policy")
+    job.recorder.progress.phase("saving the policy")
     trainer.save_model(str(job.trained_folder))
 
 
@@ -121,23 +120,17 @@ def make_dataset(examples: Sequence[EncodedExample]) -> Dataset:
     )
 
 
-class _Recorder(TrainerCallback):
+class _StepCallback(TrainerCallback):
     """Writes a row for each step of the optimiser, and counts the learned examples."""
 
     def __init__(self, job: SupervisedJob) -> None:
-        self._rows = None if job.run is None else job.run.rows()
-        self._progress = job.progress
-        self._batch = job.settings.sft.batch
+        self._recorder = job.recorder
         self._tokens = sum(example.length for example in job.examples) / len(job.examples)
         """The tokens of an example, on average."""
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        self._micro = args.per_device_train_batch_size * args.world_size
-        self._progress.phase("")
-        self._progress.begin(min(state.global_step * self._batch, self._progress.total))
-
     def on_substep_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        self._progress.advance(self._micro, round(self._micro * self._tokens))
+        count = args.per_device_train_batch_size * args.world_size
+        self._recorder.progress.advance(count, round(count * self._tokens))
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self.on_substep_end(args, state, control)  # A step's last micro-batch has no event of its own.
@@ -150,7 +143,4 @@ class _Recorder(TrainerCallback):
         figures = {key: float(logs[key]) for key in recorded if key in logs}
         if "grad_norm" in figures:
             figures["grad_norm"] = applied_norm(figures["grad_norm"], scaled=args.fp16)
-        refuse_divergence(f"Step {state.global_step}", figures, "sft.lr")
-        self._progress.record_loss(figures["loss"])
-        if self._rows is not None:
-            self._rows.append({"step": state.global_step, **figures})
+        self._recorder.record(state.global_step, figures)
