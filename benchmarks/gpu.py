@@ -20,16 +20,13 @@ import torch
 from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM, Qwen2Config
 
-from podium.train.gpu_estimate import (
+from podium.train.estimate import (
     GIB,
     GPU,
     SHAPES,
+    GPUEstimate,
     TrainingSize,
-    estimate_memory,
     find_gpu,
-    generation_seconds,
-    update_flops,
-    update_seconds,
 )
 from podium.train.shape import ModelShape
 
@@ -117,7 +114,7 @@ def measure(training: TrainingSize, device: torch.device) -> Measured:
     return Measured(
         generated=generated,
         updated=updated,
-        flops=update_flops(step) * updated / (training.micro_batch * length),
+        flops=step.update_flops * updated / (training.micro_batch * length),
         memory_gib=torch.cuda.max_memory_allocated() / GIB if device.type == "cuda" else 0.0,
     )
 
@@ -149,10 +146,10 @@ def tell(name: str, training: TrainingSize, found: Measured, gpu: GPU | None) ->
         f"{found.update_s(training.prompt_tokens):,.0f} s to update"
     )
     if gpu is not None:
-        whole = replace(training, batch=BATCH, completion_tokens=COMPLETION)
+        whole = GPUEstimate(replace(training, batch=BATCH, completion_tokens=COMPLETION), gpu)
         print(
-            f"  by formulas: {generation_seconds(whole, gpu=gpu):,.0f} s, {update_seconds(whole, gpu=gpu):,.0f} s, "
-            f"{estimate_memory(training, gpu=gpu).peak / GIB:,.1f} GiB"
+            f"  by formulas: {whole.generation_s:,.0f} s, {whole.update_s:,.0f} s, "
+            f"{GPUEstimate(training, gpu).memory.peak / GIB:,.1f} GiB"
         )
 
 

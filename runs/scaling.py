@@ -11,10 +11,8 @@ from podium.config import load
 from podium.scoring import ScoringSettings
 from podium.tasks import open_tasks
 from podium.team.team_file import open_pool
-from podium.train.dry_run import run_hours
-from podium.train.gpu_estimate import GIB, GPUS, SHAPES, GPUEstimate, TrainingSize
+from podium.train.estimate import GIB, GPUS, SHAPES, GPUEstimate, TrainingSize, estimate_workers
 from podium.train.settings import TrainSettings
-from podium.train.worker_estimate import estimate_workers
 
 RECIPES = Path(__file__).parent.parent / "configs" / "train"
 PROMPT_TOKENS = 2000
@@ -43,13 +41,13 @@ def machines() -> list[str]:
         experiment = load(RECIPES / f"{recipe}.toml", TrainSettings, [f"start={start}"])
         training = TrainingSize.of(experiment, SHAPES[start], PROMPT_TOKENS)
         gpu = next(gpu for gpu in GPUS if gpu.name == card)
-        estimate = GPUEstimate.of(training, gpu, seen=False, ranks=ranks)
+        estimate = GPUEstimate(training, gpu, ranks)
         held = estimate.memory
         parts = (
             held.weights, held.gradients, held.moments, held.compute_copy, held.activations, held.logits,
             held.generation, held.peak,
         )  # fmt: skip
-        hours = run_hours(experiment, None, estimate) * ranks
+        hours = estimate.run_hours(experiment.grpo.iterations) * ranks
         cells = [
             name,
             f"{ranks} x {card} ({gpu.memory_gib:g} GiB)",

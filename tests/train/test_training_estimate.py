@@ -16,22 +16,19 @@ from podium.scoring import ScoringSettings
 from podium.store.answers import PastAnswers
 from podium.tasks.task import Grade, Task
 from podium.trace import Reply
-from podium.train.gpu_estimate import (
+from podium.train.estimate import (
     GIB,
     GPU,
     GPUS,
     PEAK_SHARE,
     SHAPES,
+    GPUEstimate,
     TrainingSize,
-    estimate_memory,
+    estimate_workers,
     find_gpu,
-    generation_seconds,
-    update_flops,
-    update_seconds,
 )
 from podium.train.settings import TrainSettings
 from podium.train.shape import ModelShape
-from podium.train.worker_estimate import estimate_workers
 from podium.types import Limits, Price, Profile, Question
 from podium.workers.base import Request, Worker
 from podium.workers.pool import Pool
@@ -94,7 +91,7 @@ def test_a_mixture_of_experts_has_no_formula() -> None:
 def test_memory_estimate_matches_a_hand_computation() -> None:
     # A layer: 8x8 + 2 x 8x4 + 8x8 and 3 x 8x16, 576 in all; 2 layers and 100 x 8 embeddings, once.
     parameters = 2 * 576 + 800
-    held = estimate_memory(TRAINING, gpu=CARD, ranks=2)
+    held = GPUEstimate(TRAINING, CARD, ranks=2).memory
 
     assert SHAPE.parameters == parameters
     assert (held.weights, held.gradients, held.moments) == (parameters * 2, parameters * 2, parameters * 4)
@@ -108,15 +105,15 @@ def test_memory_estimate_matches_a_hand_computation() -> None:
 def test_vllm_takes_its_share_at_the_same_time_unless_it_sleeps() -> None:
     awake = replace(TRAINING, vllm=True, vllm_share=0.5)
     for training, together in ((awake, True), (replace(awake, vllm_sleeps=True), False)):
-        held = estimate_memory(training, gpu=CARD)
+        held = GPUEstimate(training, CARD).memory
         assert held.generation == GIB / 2
         assert held.keeps_generation == together
-    assert estimate_memory(replace(awake, vllm_share=0.0), gpu=CARD).generation == 0
+    assert GPUEstimate(replace(awake, vllm_share=0.0), CARD).memory.generation == 0
 
 
 def test_an_adapter_alone_has_gradients_and_moments() -> None:
     lora = replace(TRAINING, lora_rank=2, weight_bytes=2)
-    held = estimate_memory(lora, gpu=CARD)
+    held = GPUEstimate(lora, CARD).memory
 
     assert lora.trained == SHAPE.adapter(2)
     assert held.weights == SHAPE.parameters * 2 + lora.trained * 4
@@ -137,15 +134,16 @@ def test_an_adapter_alone_has_gradients_and_moments() -> None:
 def test_an_update_has_so_many_operations_for_each_parameter_and_token(
     change: dict[str, object], each: int
 ) -> None:
-    assert update_flops(replace(TRAINING, **change)) == each * SHAPE.matrices * 8 * 40  # type: ignore[arg-type]
+    changed = replace(TRAINING, **change)  # type: ignore[arg-type]
+    assert changed.update_flops == each * SHAPE.matrices * 8 * 40
 
 
 def test_ranks_share_the_update_and_the_writing() -> None:
-    alone, shared = (update_seconds(TRAINING, gpu=CARD, ranks=ranks) for ranks in (1, 4))
-    assert alone == pytest.approx(4 * shared)
-    assert alone == pytest.approx(update_flops(TRAINING) / 1e6 / PEAK_SHARE)
-    assert generation_seconds(TRAINING, gpu=CARD) > generation_seconds(TRAINING, gpu=CARD, ranks=4)
-    assert generation_seconds(TRAINING, gpu=CARD) > generation_seconds(replace(TRAINING, vllm=True), gpu=CARD)
+    alone, shared = (GPUEstimate(TRAINING, CARD, ranks) for ranks in (1, 4))
+    assert alone.update_s == pytest.approx(4 * shared.update_s)
+    assert alone.update_s == pytest.approx(TRAINING.update_flops / 1e6 / PEAK_SHARE)
+    assert alone.generation_s > shared.generation_s
+    assert alone.generation_s > GPUEstimate(replace(TRAINING, vllm=True), CARD).generation_s
 
 
 def test_a_card_is_known_by_the_name_that_its_driver_gives_it() -> None:

@@ -6,18 +6,19 @@ If there are no such reasons, it also tries the workers. `podium.train.dry_run` 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from rich.text import Text
 
 from podium.cli.printable import counted, dollars, printable, ranged, say, seconds, shorten
 from podium.cli.team_options import DispatchOptions, open_limited_dispatcher
 from podium.cli.terminal import open_console, plain_table, print_json
-from podium.train.dry_run import DryRunSample, WorkerTrial, estimate_gpu, run_hours
-from podium.train.gpu_estimate import GIB, GPUEstimate
+from podium.train.dry_run import DryRunSample, WorkerTrial, estimate_gpu
+from podium.train.estimate import GIB, GPUEstimate, WorkerEstimate
 from podium.train.preflight import Preflight, preflight
 from podium.train.settings import TrainSettings
-from podium.train.worker_estimate import WorkerEstimate
 
 
 async def dry_run(settings: TrainSettings, run: Path | None, *, calls: DispatchOptions, json: bool) -> int:
@@ -34,11 +35,12 @@ async def dry_run(settings: TrainSettings, run: Path | None, *, calls: DispatchO
             return 0
         settings = checks.settings
         gpu = estimate_gpu(checks)
+        workers_s = 0.0 if checks.workers is None else checks.workers.iteration_s
         if not json:
             for sentence in (_run_sentence(settings, checks), *warnings, ""):
                 say(sentence)
             _print_workers(settings, checks.workers, budget_usd)
-            _print_gpu(settings, checks.workers, gpu)
+            _print_gpu(settings, workers_s, gpu)
             if checks.problems:
                 say(f"\nThis run would be refused, for {counted(len(checks.problems), 'reason')}:")
             for number, refusal in enumerate(checks.problems, start=1):
@@ -67,8 +69,8 @@ async def dry_run(settings: TrainSettings, run: Path | None, *, calls: DispatchO
             "tasks": checks.task_count,
             "longest_prompt": checks.longest_prompt,
             "workers": checks.workers,
-            "gpu": gpu,
-            "hours": None if gpu is None else run_hours(settings, checks.workers, gpu),
+            "gpu": None if gpu is None else _gpu_figures(gpu),
+            "hours": None if gpu is None else gpu.run_hours(settings.grpo.iterations, workers_s),
             "warnings": warnings,
             "trials": trials,
         }
@@ -119,26 +121,41 @@ def _print_workers(settings: TrainSettings, workers: WorkerEstimate | None, budg
         )
 
 
-def _print_gpu(settings: TrainSettings, workers: WorkerEstimate | None, gpu: GPUEstimate | None) -> None:
+def _print_gpu(settings: TrainSettings, workers_s: float, gpu: GPUEstimate | None) -> None:
     if gpu is None:
         say("GPU: not estimated, since the model's sizes are not known.")
         return
     kind = f"{gpu.gpu.name} ({gpu.gpu.memory_gib:g} GiB{'' if gpu.seen else ', assumed'})"
     parts = ("weights", "gradients", "moments", "compute_copy", "activations", "logits", "generation")
-    memory = ", ".join(f"{part.replace('_', ' ')} {_gib(getattr(gpu.memory, part))}" for part in parts)
+    held, training = gpu.memory, gpu.training
+    memory = ", ".join(f"{part.replace('_', ' ')} {_gib(getattr(held, part))}" for part in parts)
     too_large = " That is more than the GPU has: take more GPUs, a smaller grpo.micro_batch, or [lora]."
     say(
-        f"GPU, by formulas (docs/scaling.md): {_number(gpu.parameters)} parameters, "
-        f"{_number(gpu.trained)} trained; memory on {gpu.ranks} x {kind}: {_gib(gpu.memory.peak)} ({memory}) each; "
-        f"shared by eight: {_gib(gpu.shared_by_8.peak)} each."
-        + (too_large if gpu.memory.peak > gpu.gpu.memory_gib * GIB else "")
+        f"GPU, by formulas (docs/scaling.md): {_number(training.shape.parameters)} parameters, "
+        f"{_number(training.trained)} trained; memory on {gpu.ranks} x {kind}: {_gib(held.peak)} ({memory}) each; "
+        f"shared by eight: {_gib(replace(gpu, ranks=8).memory.peak)} each."
+        + (too_large if held.peak > gpu.gpu.memory_gib * GIB else "")
     )
-    workers_s = 0.0 if workers is None else workers.iteration_s
     waits = f", and workers that answer in about {_time(workers_s)}" if workers_s else ""
     say(
         f"  An iteration: at most {_time(gpu.generation_s)} to write plans, "
-        f"{_time(gpu.update_s)} to update weights{waits}. The run: {_time(3600 * run_hours(settings, workers, gpu))}."
+        f"{_time(gpu.update_s)} to update weights{waits}. The run: "
+        f"{_time(3600 * gpu.run_hours(settings.grpo.iterations, workers_s))}."
     )
+
+
+def _gpu_figures(gpu: GPUEstimate) -> dict[str, Any]:
+    """The estimate as JSON."""
+    return {
+        "gpu": gpu.gpu,
+        "seen": gpu.seen,
+        "ranks": gpu.ranks,
+        "parameters": gpu.training.shape.parameters,
+        "trained": gpu.training.trained,
+        "memory": gpu.memory,
+        "generation_s": gpu.generation_s,
+        "update_s": gpu.update_s,
+    }
 
 
 def _number(count: int) -> str:

@@ -15,11 +15,9 @@ from podium.executor.estimate import Range, estimate_answer
 from podium.rollout.rollout import run_rollout
 from podium.tasks import Task
 from podium.team import Runner
-from podium.train.gpu_estimate import ASSUMED_GPU, GPU, GPUS, SHAPES, GPUEstimate, TrainingSize, find_gpu
+from podium.train.estimate import ASSUMED_GPU, GPUS, SHAPES, GPUEstimate, TrainingSize, find_gpu
 from podium.train.preflight import Preflight
-from podium.train.settings import TrainSettings
 from podium.train.shape import ModelShape
-from podium.train.worker_estimate import WorkerEstimate
 from podium.workers.base import has_paid_workers
 from podium.workers.build import UnavailableWorker
 from podium.workers.pool import Pool
@@ -30,26 +28,16 @@ PROMPT_TOKENS = 2000
 
 def estimate_gpu(checks: Preflight) -> GPUEstimate | None:
     """What a run needs of this machine's GPUs, or of an assumed kind. None if the model's sizes are not known."""
+    import torch  # noqa: PLC0415 - tests of workers need none
+
     settings = checks.settings
     shape = SHAPES.get(settings.start) if checks.start is None else ModelShape.sizes(checks.start.config)
     if shape is None:
         return None
     training = TrainingSize.of(settings, shape, checks.longest_prompt or PROMPT_TOKENS)
-    seen = _gpu_here()
+    seen = find_gpu(torch.cuda.get_device_name()) if torch.cuda.is_available() else None
     gpu = seen or next(gpu for gpu in GPUS if gpu.name == ASSUMED_GPU)
-    return GPUEstimate.of(training, gpu, seen=seen is not None, ranks=checks.ranks.size)
-
-
-def run_hours(settings: TrainSettings, workers: WorkerEstimate | None, gpu: GPUEstimate) -> float:
-    """Hours of the whole run, if workers begin when the last plan is written."""
-    workers_s = 0.0 if workers is None else workers.iteration_s
-    return settings.grpo.iterations * (gpu.generation_s + gpu.update_s + workers_s) / 3600
-
-
-def _gpu_here() -> GPU | None:
-    import torch  # noqa: PLC0415
-
-    return find_gpu(torch.cuda.get_device_name()) if torch.cuda.is_available() else None
+    return GPUEstimate(training, gpu, checks.ranks.size, seen is not None)
 
 
 @dataclass(frozen=True, slots=True)

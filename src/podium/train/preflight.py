@@ -25,12 +25,12 @@ from podium.store.answers import past_answers
 from podium.tasks import Task
 from podium.team.team_file import open_pool
 from podium.train.engine import PreparedTraining, TrainingEngine
+from podium.train.estimate import WorkerEstimate, estimate_workers
 from podium.train.ranks import Ranks
 from podium.train.schedule import generate_tasks, has_generated_tasks
 from podium.train.settings import TrainSettings, settings_of_other_engine, unequal_levels
 from podium.train.trained_policy import find_start, open_codec, open_tokenizer, resolve
 from podium.train.training_folder import check_training_folder
-from podium.train.worker_estimate import WorkerEstimate, estimate_workers
 from podium.types import estimate_tokens
 from podium.workers.build import UnavailableWorker
 from podium.workers.pool import Pool
