@@ -7,15 +7,16 @@ from math import log
 
 import pytest
 import torch
-from tiny_run import SHAPE
+from tiny_run import SHAPE, make_group
 
 from podium.train.objective import LOSSES, mean_over_completions, mean_over_limits
 from podium.train.runtime import generator
 from podium.train.settings import GRPOSettings
-from podium.train.shared_prefix.batch import Group, MicroBatch, count_trainable_tokens, micro_batches
+from podium.train.shared_prefix.batch import MicroBatch, TrainingRow, count_trainable_tokens, micro_batches
 from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.update import accumulate
 
+Group = list[TrainingRow]
 MAX_TOKENS = 9
 PROMPT = (1, 4, 9, 7)
 A, B, C = (5, 6, 2), (5, 6, 8, 2), (11, 2)
@@ -42,25 +43,17 @@ def gradient(model: PolicyModel, groups: list[Group], loss_type: str) -> dict[st
 def plain_gradient(model: PolicyModel, groups: list[Group], loss_type: str) -> dict[str, torch.Tensor]:
     """The same, sequence by sequence through the whole model: no shared prompts, no rows merged, nothing packed."""
     weights = LOSSES[loss_type](
-        [length for group in groups for length in group.lengths], max_tokens=MAX_TOKENS
+        [len(row.tokens) for group in groups for row in group if row.advantage is not None],
+        max_tokens=MAX_TOKENS,
     )
     left = iter(weights)
     loss = torch.zeros(())
-    for group in groups:
-        for place, (completion, advantage) in enumerate(
-            zip(group.completions, group.advantages, strict=True)
-        ):
-            if advantage is None:
-                continue
-            before = (*group.prompt, *(group.prompt_suffixes[place] if group.prompt_suffixes else ()))
-            logprobs = model(torch.tensor([[*before, *completion]]))[0].log_softmax(-1)
-            targets = range(
-                len(before),
-                len(before) + (group.trainable_tokens[place] if group.trainable_tokens else len(completion)),
-            )
-            weight = next(left)
-            for at in targets:
-                loss = loss - advantage * weight * logprobs[at - 1, (*before, *completion)[at]]
+    for row in (row for group in groups for row in group if row.advantage is not None):
+        whole = (*row.prompt, *row.tokens)
+        logprobs = model(torch.tensor([whole]))[0].log_softmax(-1)
+        weight = next(left)
+        for at in range(len(row.prompt), len(row.prompt) + (row.trainable_tokens or len(row.tokens))):
+            loss = loss - row.advantage * weight * logprobs[at - 1, whole[at]]
     model.zero_grad()
     loss.backward()
     return {name: p.grad.clone() for name, p in model.named_parameters()}
@@ -73,11 +66,14 @@ def assert_same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) ->
         torch.testing.assert_close(value, other[name], atol=1e-6, rtol=1e-3, msg=name)
 
 
-SUFFIXED = Group(PROMPT, (A, A, C, A), (1.0, -0.4, None, 0.7), prompt_suffixes=((8,), (8,), (), (3, 12, 4)))
-TRIMMED = Group(PROMPT, (A, B, C, A), (1.0, -0.4, 0.3, 0.7), trainable_tokens=(2, 2, 1, 2))
-BOTH = Group(
-    PROMPT[:2], (B, B, A), (0.5, 0.5, -1.0), prompt_suffixes=((9, 7), (10,), ()), trainable_tokens=(1, 4, 3)
-)
+def trimmed(group: Group, *counts: int) -> Group:
+    return [replace(row, trainable_tokens=count) for row, count in zip(group, counts, strict=True)]
+
+
+SUFFIXED = make_group(PROMPT, (A, A, C, A), (1.0, -0.4, None, 0.7), ((8,), (8,), (), (3, 12, 4)))
+WHOLE = make_group(PROMPT, (A, B, C, A), (1.0, -0.4, 0.3, 0.7))
+TRIMMED = trimmed(WHOLE, 2, 2, 1, 2)
+BOTH = trimmed(make_group(PROMPT[:2], (B, B, A), (0.5, 0.5, -1.0), ((9, 7), (10,), ())), 1, 4, 3)
 
 
 @pytest.mark.parametrize("loss_type", LOSSES)
@@ -92,11 +88,11 @@ def test_batched_gradient_equals_the_gradient_of_separate_sequences(
 def test_equal_completions_have_the_gradient_of_completions_kept_apart(
     model: PolicyModel, loss_type: str
 ) -> None:
-    together = [Group(PROMPT, (A, C, A, B, A), (1.0, -0.5, 0.25, 2.0, -3.0))]
+    together = [make_group(PROMPT, (A, C, A, B, A), (1.0, -0.5, 0.25, 2.0, -3.0))]
     apart = [
-        Group(PROMPT, (A, C), (1.0, -0.5)),
-        Group(PROMPT, (A, B), (0.25, 2.0)),
-        Group(PROMPT, (A,), (-3.0,)),
+        make_group(PROMPT, (A, C), (1.0, -0.5)),
+        make_group(PROMPT, (A, B), (0.25, 2.0)),
+        make_group(PROMPT, (A,), (-3.0,)),
     ]
     rows = [
         [batch.grid_QGT.shape[1] for batch in micro_batches(groups, LOSSES[loss_type], max_tokens=9)]
@@ -108,21 +104,12 @@ def test_equal_completions_have_the_gradient_of_completions_kept_apart(
 
 @pytest.mark.parametrize("loss_type", LOSSES)
 def test_a_prompt_suffix_counts_as_the_end_of_a_longer_prompt(model: PolicyModel, loss_type: str) -> None:
-    longer = [
-        Group((*PROMPT, *before), (completion,), (advantage,))
-        for before, completion, advantage in zip(
-            SUFFIXED.prompt_suffixes, SUFFIXED.completions, SUFFIXED.advantages, strict=True
-        )
-    ]
+    longer = [[row] for row in SUFFIXED]
     assert_same(gradient(model, [SUFFIXED], loss_type), gradient(model, longer, loss_type))
 
 
 def test_a_trimmed_group_weighs_tokens_by_their_whole_completions(model: PolicyModel) -> None:
-    (batch,) = micro_batches(
-        [replace(TRIMMED, completions=(A, B, C, A), trainable_tokens=(1, 1, 1, 1))],
-        mean_over_completions,
-        max_tokens=9,
-    )
+    (batch,) = micro_batches([trimmed(WHOLE, 1, 1, 1, 1)], mean_over_completions, max_tokens=9)
     # A, B and A begin alike and are one row; B is longer, so each token of it weighs less.
     expected = (1.0 + 0.7) / (3 * 4) - 0.4 / (4 * 4)
     assert batch.targets_N.tolist() == [5, 11]
@@ -137,10 +124,9 @@ def test_the_tokens_of_a_prompt_suffix_are_read_and_not_trained_on() -> None:
 
 
 def test_tokens_after_the_same_beginning_are_one_with_advantages_summed() -> None:
-    group = Group(
-        PROMPT, (A, B, (5, 6), C), (1.0, -0.5, 2.0, 0.25), old_logprobs=((-1.0, -2.0, -3.0, -4.0),) * 4
-    )
-    (batch,) = micro_batches([group], mean_over_limits, max_tokens=1)
+    group = make_group(PROMPT, (A, B, (5, 6), C), (1.0, -0.5, 2.0, 0.25))
+    drawn = [replace(row, old_logprobs=(-1.0, -2.0, -3.0, -4.0)) for row in group]
+    (batch,) = micro_batches([drawn], mean_over_limits, max_tokens=1)
     assert batch.inputs_N.tolist() == [7, 5, 6, 6, 8, 7, 11]
     assert batch.targets_N.tolist() == [5, 6, 2, 8, 2, 11, 2]
     assert batch.positive_advantages_N.tolist() == [0.75, 0.75, 0.25, 0, 0, 0.0625, 0.0625]
@@ -151,8 +137,9 @@ def test_tokens_after_the_same_beginning_are_one_with_advantages_summed() -> Non
 
 
 def test_a_token_that_was_certain_when_drawn_is_read_and_not_trained_on() -> None:
-    group = Group(PROMPT, ((5, 6, 2), (5, 9, 2)), (1.0, -0.5), old_logprobs=((-1.0, 0.0, -2.0),) * 2)
-    (batch,) = micro_batches([group], mean_over_limits, max_tokens=1)
+    group = make_group(PROMPT, ((5, 6, 2), (5, 9, 2)), (1.0, -0.5))
+    drawn = [replace(row, old_logprobs=(-1.0, 0.0, -2.0)) for row in group]
+    (batch,) = micro_batches([drawn], mean_over_limits, max_tokens=1)
     assert batch.targets_N.tolist() == [5, 6, 2, 9, 2]
     assert batch.positive_advantages_N.tolist() == [0.5, 0, 0.5, 0, 0]
     assert batch.negative_advantages_N.tolist() == [-0.25, 0, 0, 0, -0.25]

@@ -14,11 +14,11 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.train.rollouts import RolloutSample
 from podium.train.schedule import ScheduledGroup
 from podium.train.settings import GRPOSettings
-from podium.train.shared_prefix.batch import Group
+from podium.train.shared_prefix.batch import TrainingRow
 from podium.train.shared_prefix.checkpoints import read_model
 from podium.train.shared_prefix.engine import advantages_of, make_group
-from podium.train.shared_prefix.group_sampler import GroupSampler, common_prefix
 from podium.train.shared_prefix.policy_model import PolicyModel
+from podium.train.shared_prefix.sampler import GroupSampler, common_prefix
 from podium.train.shared_prefix.update import ReferencePolicy
 
 GROUP = 3
@@ -94,7 +94,7 @@ def test_sampled_logprobs_equal_those_under_the_whole_prompt(model: PolicyModel)
     for number, samples in enumerate((first_round(), second_round())):
         for one in write(make_sampler(model, temperature=0.7), samples, number=number):
             if one.prompt:
-                ((*whole,),) = reference.logprobs(one.prompt, [()], [one.tokens])
+                (whole,) = reference.logprobs([TrainingRow(one.prompt, one.tokens, None)])
                 assert one.logprobs == pytest.approx(whole, abs=1e-4)
 
 
@@ -146,15 +146,11 @@ def test_a_group_has_the_trainable_tokens_of_its_samples() -> None:
         replace(written(0, 3, 0.0, (5, 6, 2)), logprobs=(log(0.5), -1e-6, 0.0)),
         replace(written(0, 1, 0.0, (7, 2)), prompt=(1, 4, 9, 9), logprobs=(-1e-6, log(0.9))),
     ]
-    assert make_group(samples, [-0.5, 1.5], 0.99, None) == Group(
-        (1, 4),
-        ((5, 6, 2), (7, 2)),
-        (-0.5, 1.5),
-        prompt_suffixes=((8,), (9, 9)),
-        trainable_tokens=(1, 2),
-        old_logprobs=((log(0.5), -1e-6, 0.0), (-1e-6, log(0.9))),
-    )
-    assert make_group(samples, [0.0, 0.0], 1.0, None).trainable_tokens == (2, 2)
+    assert make_group(samples, [-0.5, 1.5], 0.99, None) == [
+        TrainingRow((1, 4, 8), (5, 6, 2), -0.5, 1, (log(0.5), -1e-6, 0.0)),
+        TrainingRow((1, 4, 9, 9), (7, 2), 1.5, 2, (-1e-6, log(0.9))),
+    ]
+    assert [row.trainable_tokens for row in make_group(samples, [0.0, 0.0], 1.0, None)] == [2, 2]
 
 
 @pytest.mark.parametrize(

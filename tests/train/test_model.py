@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny_run import SHAPE, write_start
+from tiny_run import SHAPE, make_group, write_start
 from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen2Config, Qwen2ForCausalLM
 
 from podium.conductor.checkpoint import Checkpoint
@@ -16,7 +16,7 @@ from podium.errors import CheckpointError
 from podium.train.objective import mean_over_tokens
 from podium.train.runtime import generator
 from podium.train.shape import ModelShape
-from podium.train.shared_prefix.batch import Group, micro_batches
+from podium.train.shared_prefix.batch import micro_batches
 from podium.train.shared_prefix.checkpoints import companion_files, read_model, write_model
 from podium.train.shared_prefix.policy_model import PolicyModel, token_logprobs
 
@@ -195,8 +195,8 @@ def test_a_token_that_is_nearly_impossible_has_a_finite_logprob() -> None:
 
 def test_model_on_another_device_gets_all_its_tensors_there() -> None:
     """On torch's device without values, which refuses a tensor of the processor among its own."""
-    group = Group((5, 6, 7), completions=((8, 9), (8, 10, 11)), advantages=(1.0, -1.0))
-    longer = Group((5, 6, 7, 7), completions=((8, 9),), advantages=(1.0,))
+    group = make_group((5, 6, 7), ((8, 9), (8, 10, 11)), (1.0, -1.0))
+    longer = make_group((5, 6, 7, 7), ((8, 9),), (1.0,))
     (batch,) = micro_batches([group, longer], mean_over_tokens, max_tokens=9, questions=2)
     with torch.device("meta"):
         model = PolicyModel(SHAPE)

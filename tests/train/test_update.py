@@ -8,18 +8,19 @@ from random import Random
 import pytest
 import torch
 from datasets import Dataset
-from tiny_run import SHAPE, write_start
+from tiny_run import SHAPE, make_group, write_start
 from transformers import AutoTokenizer
 from trl import GRPOConfig, GRPOTrainer
 
 from podium.train.objective import LOSSES, clipped_surrogate, mean_over_tokens
 from podium.train.runtime import generator
 from podium.train.settings import GRPOSettings
-from podium.train.shared_prefix.batch import Group, micro_batches
+from podium.train.shared_prefix.batch import TrainingRow, micro_batches
 from podium.train.shared_prefix.checkpoints import read_model, stored_tensors
 from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.update import accumulate, adamw, completion_logprobs, update
 
+Group = list[TrainingRow]
 MAX_TOKENS = 9
 
 
@@ -33,7 +34,7 @@ def model() -> PolicyModel:
 def group(name: str, *, rows: int = 4, advantages: tuple[float | None, ...] | None = None) -> Group:
     rng = Random(f"group/{name}")
     drawn = tuple(rng.gauss(0, 1) for _ in range(rows))
-    return Group(
+    return make_group(
         prompt=tuple(rng.randrange(3, 23) for _ in range(rng.randint(3, 8))),
         completions=tuple(
             tuple(rng.randrange(2, 23) for _ in range(rng.randint(1, MAX_TOKENS))) for _ in range(rows)
@@ -109,15 +110,9 @@ def test_batch_of_zero_variance_groups_does_not_change_the_policy(model: PolicyM
 
 @pytest.mark.parametrize("loss_type", LOSSES)
 def test_rollout_with_failed_workers_does_not_change_the_gradient(model: PolicyModel, loss_type: str) -> None:
-    whole = group("a")
-    advantages = (whole.advantages[0], None, *whole.advantages[2:])
-    failed = Group(whole.prompt, whole.completions, advantages)
-    keep = (0, 2, 3)
-    without = Group(
-        whole.prompt,
-        tuple(whole.completions[k] for k in keep),
-        tuple(whole.advantages[k] for k in keep),
-    )
+    first, second, *others = group("a")
+    failed = [first, replace(second, advantage=None), *others]
+    without = [first, *others]
     assert_same(gradient(model, [failed], loss_type)[1], gradient(model, [without], loss_type)[1])
 
 
@@ -131,25 +126,25 @@ def test_probability_ratio_has_no_gradient_beyond_the_clip() -> None:
 
 def test_the_clip_binds_when_the_policy_has_moved_since_it_sampled(model: PolicyModel) -> None:
     """Equal completions of either sign are one row, and each is clipped on its own side."""
-    better = Group((1, 4, 9), ((5, 6, 2),), (1.0,))
-    (batch,) = micro_batches([better], mean_over_tokens, max_tokens=MAX_TOKENS)
+    better = TrainingRow((1, 4, 9), (5, 6, 2), 1.0)
+    (batch,) = micro_batches([[better]], mean_over_tokens, max_tokens=MAX_TOKENS)
     now = completion_logprobs(model, batch).tolist()
     rose, fell = tuple(value - 0.5 for value in now), tuple(value + 0.5 for value in now)
-    worse = replace(better, advantages=(-1.0,))
-    both = Group((1, 4, 9), ((5, 6, 2),) * 2, (1.0, -1.0), old_logprobs=(rose, rose))
+    worse = replace(better, advantage=-1.0)
     moving = [
-        any(bool(grad.any()) for grad in gradient(model, [g])[1].values())
-        for g in (
-            replace(better, old_logprobs=(rose,)),
-            replace(better, old_logprobs=(fell,)),
-            replace(worse, old_logprobs=(rose,)),
-            replace(worse, old_logprobs=(fell,)),
+        any(bool(grad.any()) for grad in gradient(model, [[row]])[1].values())
+        for row in (
+            replace(better, old_logprobs=rose),
+            replace(better, old_logprobs=fell),
+            replace(worse, old_logprobs=rose),
+            replace(worse, old_logprobs=fell),
         )
     ]
     assert moving == [False, True, True, False]
     # Of the two completions the better one is clipped; what is left is half of what the worse one alone has.
+    both = [replace(row, old_logprobs=rose) for row in (better, worse)]
     _, together = gradient(model, [both])
-    _, alone = gradient(model, [replace(worse, old_logprobs=(rose,))])
+    _, alone = gradient(model, [both[1:]])
     assert_same(together, {name: grad / 2 for name, grad in alone.items()})
 
 
@@ -197,23 +192,19 @@ def test_the_update_equals_trls(trl_parts: tuple, loss_type: str, beta: float, m
     start, make = trl_parts
     groups = [group("a"), group("b", advantages=(0.0,) * 4)]
     if moved:
-        groups = [replace(g, old_logprobs=made_up_logprobs(g)) for g in groups]
+        groups = with_made_up(groups, "old_logprobs")
     if beta:
-        groups = [replace(g, reference_logprobs=made_up_logprobs(g)) for g in groups]
-    rows = [
-        (g.prompt, completion, advantage)
-        for g in groups
-        for completion, advantage in zip(g.completions, g.advantages, strict=True)
-    ]
+        groups = with_made_up(groups, "reference_logprobs")
+    rows = [row for group in groups for row in group]
     trainer = make(loss_type)
     trainer.beta = beta
     theirs = trainer.model.train()
     trainer.current_gradient_accumulation_steps = 1
     inputs = trl_inputs(rows)
     if beta:
-        inputs["ref_per_token_logps"] = padded([row for g in groups for row in g.reference_logprobs])
+        inputs["ref_per_token_logps"] = padded([row.reference_logprobs for row in rows])
     if moved:
-        inputs["old_per_token_logps"] = padded([row for g in groups for row in g.old_logprobs])
+        inputs["old_per_token_logps"] = padded([row.old_logprobs for row in rows])
     loss = trainer.compute_loss(theirs, inputs)
     loss.backward()
     norm = torch.nn.utils.clip_grad_norm_(theirs.parameters(), 1.0)
@@ -229,9 +220,13 @@ def test_the_update_equals_trls(trl_parts: tuple, loss_type: str, beta: float, m
         torch.testing.assert_close(weight, expected[name], atol=1e-4, rtol=1e-3, msg=name)
 
 
-def made_up_logprobs(group: Group) -> tuple[tuple[float, ...], ...]:
-    rng = Random("log-probabilities")
-    return tuple(tuple(rng.uniform(-4, -2) for _ in row) for row in group.completions)
+def with_made_up(groups: list[Group], name: str) -> list[Group]:
+    """The groups with made-up log-probabilities in this field."""
+    made = []
+    for group in groups:
+        rng = Random("log-probabilities")
+        made.append([replace(row, **{name: tuple(rng.uniform(-4, -2) for _ in row.tokens)}) for row in group])
+    return made
 
 
 def padded(rows: list[tuple[float, ...]]) -> torch.Tensor:
@@ -239,13 +234,14 @@ def padded(rows: list[tuple[float, ...]]) -> torch.Tensor:
     return torch.tensor([list(row) + [0.0] * (longest - len(row)) for row in rows])
 
 
-def trl_inputs(rows: list[tuple]) -> dict[str, torch.Tensor]:
+def trl_inputs(rows: Group) -> dict[str, torch.Tensor]:
     """Prompts padded on the left, completions on the right, as TRL's own generation leaves them."""
-    P, T = max(len(prompt) for prompt, _, _ in rows), max(len(completion) for _, completion, _ in rows)
+    P, T = max(len(row.prompt) for row in rows), max(len(row.tokens) for row in rows)
+    prompts, completions = [row.prompt for row in rows], [row.tokens for row in rows]
     return {
-        "prompt_ids": torch.tensor([[0] * (P - len(prompt)) + list(prompt) for prompt, _, _ in rows]),
-        "prompt_mask": torch.tensor([[0] * (P - len(p)) + [1] * len(p) for p, _, _ in rows]),
-        "completion_ids": torch.tensor([list(c) + [0] * (T - len(c)) for _, c, _ in rows]),
-        "completion_mask": torch.tensor([[1] * len(c) + [0] * (T - len(c)) for _, c, _ in rows]),
-        "advantages": torch.tensor([advantage for _, _, advantage in rows]),
+        "prompt_ids": torch.tensor([[0] * (P - len(p)) + list(p) for p in prompts]),
+        "prompt_mask": torch.tensor([[0] * (P - len(p)) + [1] * len(p) for p in prompts]),
+        "completion_ids": torch.tensor([list(c) + [0] * (T - len(c)) for c in completions]),
+        "completion_mask": torch.tensor([[1] * len(c) + [0] * (T - len(c)) for c in completions]),
+        "advantages": torch.tensor([row.advantage for row in rows]),
     }

@@ -32,8 +32,10 @@ from podium.train.run import OpenedScoring, make_job, run_in_thread
 from podium.train.runtime import generator
 from podium.train.settings import CHANGEABLE_ON_RESUME, GRPOSettings, TrainSettings
 from podium.train.shape import ModelShape
+from podium.train.shared_prefix.batch import TrainingRow
 from podium.train.shared_prefix.checkpoints import write_model
 from podium.train.shared_prefix.policy_model import PolicyModel
+from podium.train.shared_prefix.sampler import sample
 from podium.train.trained_policy import resolve
 from podium.types import Limits, Message, Price, Profile, Question, Usage
 from podium.workers.base import Request, Worker
@@ -154,6 +156,45 @@ SETTINGS = GRPOSettings(
 )
 SHORT = SETTINGS.model_copy(update={"iterations": 10, "save_every": 3})
 """A run that shows what is kept, and not what is learned."""
+
+
+def make_group(
+    prompt: Sequence[int],
+    completions: Sequence[tuple[int, ...]],
+    advantages: Sequence[float | None],
+    suffixes: Sequence[tuple[int, ...]] = (),
+) -> list[TrainingRow]:
+    """Rows whose prompts begin alike, and end with the suffixes."""
+    return [
+        TrainingRow((*prompt, *suffix), tokens, advantage)
+        for tokens, advantage, suffix in zip(
+            completions, advantages, suffixes or [()] * len(completions), strict=True
+        )
+    ]
+
+
+def draw_groups(
+    model: PolicyModel,
+    prompts: Sequence[Sequence[int]],
+    suffixes: Sequence[Sequence[tuple[int, ...]]],
+    *,
+    max_tokens: int,
+    seed: str,
+    temperature: float = 1.0,
+) -> list[list[TrainingRow]]:
+    """A completion after each prompt and each of its suffixes."""
+    groups = [[(*prompt, *suffix) for suffix in own] for prompt, own in zip(prompts, suffixes, strict=True)]
+    drawn = sample(
+        model, groups, max_tokens=max_tokens, eos_token_ids=(END,), seed=seed, temperature=temperature
+    )
+    rows = {(row.question, row.number): row for row in drawn}
+    return [
+        [
+            TrainingRow(whole, tuple(rows[q, g].tokens), 1.0, old_logprobs=tuple(rows[q, g].logprobs))
+            for g, whole in enumerate(group)
+        ]
+        for q, group in enumerate(groups)
+    ]
 
 
 class Unreliable:

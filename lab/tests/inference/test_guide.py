@@ -168,18 +168,16 @@ def test_guided_long_plans_of_the_shipped_start_are_valid_more_often(
     prompt = codec.encode(build_prompt(PlanRequest(Question(text=text), pool), PROMPT))
     valid = []
     for used in (None, guide):
-        (drawn,) = sample(
+        rows = sample(
             read_model(start),
-            [prompt],
-            prompt_suffixes=[[()] * 60],
+            [[prompt] * 60],
             max_tokens=144,
             eos_token_ids=start.eos_token_ids,
             seed="guide",
             guide=used,
         )
-        plans = [
-            parse(codec.decode(tokens), PlanRules(workers=len(pool), max_steps=5)) for tokens in drawn.tokens
-        ]
+        rules = PlanRules(workers=len(pool), max_steps=5)
+        plans = [parse(codec.decode(row.tokens), rules) for row in rows]
         valid.append(sum(not isinstance(plan, PlanError) for plan in plans))
     unguided, guided = valid
     assert guided > unguided
@@ -198,17 +196,17 @@ async def test_a_guided_checkpoint_writes_the_same_plans_in_use_as_in_training(
     prompts = [build_prompt(PlanRequest(Question(text=text), pool), PROMPT) for text in asked]
     policy = open_policy(START)
     written = [(await policy.complete(prompt, Sampling())).text for prompt in prompts]
-    drawn = sample(
+    rows = sample(
         read_model(start),
-        [codec.encode(prompt) for prompt in prompts],
-        prompt_suffixes=[[()]] * len(prompts),
+        [[codec.encode(prompt)] for prompt in prompts],
         max_tokens=144,
         eos_token_ids=start.eos_token_ids,
         seed="greedy",
         temperature=1e-4,
         guide=guide,
     )
-    assert written == [codec.decode(samples.tokens[0]) for samples in drawn]
+    drawn = {row.question: codec.decode(row.tokens) for row in rows}
+    assert written == [drawn[0], drawn[1]]
 
 
 async def test_a_guided_checkpoint_too_large_for_numpy_is_guided_too(monkeypatch: pytest.MonkeyPatch) -> None:

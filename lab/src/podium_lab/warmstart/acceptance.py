@@ -16,7 +16,6 @@ from random import Random
 from statistics import fmean
 from typing import NamedTuple
 
-import torch
 from tokenizers import Tokenizer
 
 from podium.conductor.codec import PlainTextCodec
@@ -143,18 +142,17 @@ class AcceptanceCheck:
         completions = []
         for start in range(0, len(prompts), _SAMPLING_BATCH):
             encoded = [self.encode(pieces) for pieces in prompts[start : start + _SAMPLING_BATCH]]
-            with torch.no_grad():
-                samples = sample(
-                    self.model,
-                    encoded,
-                    prompt_suffixes=[[()]] * len(encoded),
-                    max_tokens=max_tokens,
-                    eos_token_ids=(END_ID,),
-                    seed=f"gate/{self.seed}/{start}",
-                    temperature=temperature,
-                    guide=self._guide,
-                )
-            completions += [self._codec.decode(drawn.tokens[0]) for drawn in samples]
+            rows = sample(
+                self.model,
+                [[prompt] for prompt in encoded],
+                max_tokens=max_tokens,
+                eos_token_ids=(END_ID,),
+                seed=f"gate/{self.seed}/{start}",
+                temperature=temperature,
+                guide=self._guide,
+            )
+            drawn = {row.question: self._codec.decode(row.tokens) for row in rows}
+            completions += [drawn[number] for number in range(len(encoded))]
         return completions
 
     def numbers(self, cases: int, known: ExampleTeam | None) -> tuple[float, float]:

@@ -17,38 +17,24 @@ import torch
 from torch import Tensor
 
 from podium.train.objective import TokenWeights
-from podium.train.shared_prefix.sampler import pad_prompts
+from podium.train.shared_prefix.sampler import common_prefix, pad_prompts
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """The completions of one prompt, with their advantages."""
+class TrainingRow:
+    """One completion of a group, with what the update reads of it. The prompts of a group begin alike."""
 
     prompt: tuple[int, ...]
-    completions: tuple[tuple[int, ...], ...]
-    """The token ids of each completion. No completion is empty."""
-    advantages: tuple[float | None, ...]
-    """The advantage of each completion. A completion whose advantage is None is left out."""
-    prompt_suffixes: tuple[tuple[int, ...], ...] | None = None
-    """The end of each completion's prompt, which the other prompts do not share. None if all prompts are equal."""
-    trainable_tokens: tuple[int, ...] | None = None
-    """How many first tokens of each completion are trained on (`count_trainable_tokens`). If it is None, all are."""
-    old_logprobs: tuple[tuple[float, ...], ...] | None = None
-    """Log-probabilities of each completion's tokens under the policy that sampled them. None if the trained policy
-    itself sampled them."""
-    reference_logprobs: tuple[tuple[float, ...], ...] | None = None
-    """Log-probabilities of these tokens under the policy that training started from. None if there is no KL term."""
-
-    @property
-    def lengths(self) -> tuple[int, ...]:
-        """Lengths in tokens of the completions that have an advantage."""
-        pairs = zip(self.completions, self.advantages, strict=True)
-        return tuple(len(completion) for completion, advantage in pairs if advantage is not None)
-
-    @property
-    def zero_variance(self) -> bool:
-        """Whether all rewards are equal. Then all advantages are 0, and only a KL term gives the group a gradient."""
-        return not any(self.advantages)
+    tokens: tuple[int, ...]
+    """The token ids of the completion, at least one."""
+    advantage: float | None
+    """None if the row is left out."""
+    trainable_tokens: int | None = None
+    """How many first tokens are trained on (`count_trainable_tokens`). If it is None, all are."""
+    old_logprobs: tuple[float, ...] = ()
+    """Log-probabilities of the tokens under the policy that sampled them. Empty if the trained policy itself did."""
+    reference_logprobs: tuple[float, ...] | None = None
+    """Log-probabilities of the tokens under the policy that training started from. None if there is no KL term."""
 
 
 def count_trainable_tokens(logprobs: Sequence[float], skip_suffix_min_prob: float) -> int:
@@ -93,7 +79,11 @@ class MicroBatch:
 
 
 def micro_batches(
-    groups: Sequence[Group], token_weights: TokenWeights, *, max_tokens: int, questions: int = 1
+    groups: Sequence[Sequence[TrainingRow]],
+    token_weights: TokenWeights,
+    *,
+    max_tokens: int,
+    questions: int = 1,
 ) -> list[MicroBatch]:
     """Split the batch into micro-batches of `questions` groups each.
 
@@ -101,15 +91,18 @@ def micro_batches(
     weights still count every completion, so this saves work and changes no result. With one group at a time no prompt
     is padded, and the tensors stay in the processor's cache.
     """
-    lengths = [length for group in groups for length in group.lengths]
+    lengths = [len(row.tokens) for group in groups for row in group if row.advantage is not None]
     weights = dict(zip(lengths, token_weights(lengths, max_tokens=max_tokens), strict=True))
-    with_gradient = [
-        group for group in groups if group.lengths and (group.reference_logprobs or not group.zero_variance)
-    ]
+    with_gradient = [group for group in groups if any(map(_has_gradient, group))]
     return [
         _collate(with_gradient[at : at + questions], weights)
         for at in range(0, len(with_gradient), questions)
     ]
+
+
+def _has_gradient(row: TrainingRow) -> bool:
+    """If all rewards of a group are equal, all advantages are 0, and only a KL term has a gradient."""
+    return bool(row.advantage) or (row.advantage is not None and row.reference_logprobs is not None)
 
 
 @dataclass(slots=True)
@@ -125,11 +118,15 @@ class _Token:
     reference_logprob: float = 0.0
 
 
-def _collate(groups: Sequence[Group], weights: Mapping[int, float]) -> MicroBatch:
+def _collate(groups: Sequence[Sequence[TrainingRow]], weights: Mapping[int, float]) -> MicroBatch:
     """One micro-batch. `weights` has the weight of a token by the length of its completion."""
-    prompt_QP, lengths_Q = pad_prompts([group.prompt for group in groups])
+    prompts = [common_prefix([row.prompt for row in group]) for group in groups]
+    prompt_QP, lengths_Q = pad_prompts(prompts)
     tokens: list[_Token] = []
-    paths = tuple(_add_tree(group, weights, tokens) for group in groups)
+    paths = tuple(
+        _add_tree(prompt, group, weights, tokens) for prompt, group in zip(prompts, groups, strict=True)
+    )
+    trained = [row for group in groups for row in group]
     leaves = list(map(_leaves, paths))
     size = len(groups), max(map(len, leaves)), max(len(path) for rows in leaves for path in rows)
     grid_QGT = torch.zeros(size, dtype=torch.long)
@@ -152,49 +149,45 @@ def _collate(groups: Sequence[Group], weights: Mapping[int, float]) -> MicroBatc
         positive_advantages_N=of_tokens("positive_advantage"),
         negative_advantages_N=of_tokens("negative_advantage"),
         token_weights_N=of_tokens("weight"),
-        old_logprobs_N=of_tokens("old_logprob") if any(any(g.old_logprobs or ()) for g in groups) else None,
+        old_logprobs_N=of_tokens("old_logprob") if any(row.old_logprobs for row in trained) else None,
         reference_logprobs_N=of_tokens("reference_logprob")
-        if any(g.reference_logprobs for g in groups)
+        if any(row.reference_logprobs is not None for row in trained)
         else None,
     )
 
 
-def _add_tree(group: Group, weights: Mapping[int, float], tokens: list[_Token]) -> list[list[int]]:
+def _add_tree(
+    prompt: Sequence[int],
+    group: Sequence[TrainingRow],
+    weights: Mapping[int, float],
+    tokens: list[_Token],
+) -> list[list[int]]:
     """Append the tokens of one question, and each common beginning only once. Returns the numbers of the tokens of each
     completion that has an advantage."""
     children: dict[tuple[int, int], int] = {}
     paths = []
-    nothing = ((),) * len(group.completions)
-    for completion, advantage, suffix, end, old, reference in zip(
-        group.completions,
-        group.advantages,
-        group.prompt_suffixes or nothing,
-        group.trainable_tokens or map(len, group.completions),
-        group.old_logprobs or nothing,
-        group.reference_logprobs or nothing,
-        strict=True,
-    ):
-        if advantage is None:
+    for row in group:
+        if row.advantage is None:
             continue
-        weight = weights[len(completion)]
-        targets = (*suffix, *completion[:end])
+        weight, suffix = weights[len(row.tokens)], row.prompt[len(prompt) :]
+        targets = (*suffix, *row.tokens[: row.trainable_tokens])
         path: list[int] = []
         for index, target in enumerate(targets):
             parent = path[-1] if path else -1
             number = children.setdefault((parent, target), len(tokens))
             if number == len(tokens):
-                tokens.append(_Token(targets[index - 1] if index else group.prompt[-1], target))
+                tokens.append(_Token(targets[index - 1] if index else prompt[-1], target))
             path.append(number)
             drawn = index - len(suffix)
-            if drawn >= 0 and not (old and old[drawn] == 0):
+            if drawn >= 0 and not (row.old_logprobs and row.old_logprobs[drawn] == 0):
                 token = tokens[number]
                 token.weight += weight
-                token.positive_advantage += max(advantage, 0.0) * weight
-                token.negative_advantage += min(advantage, 0.0) * weight
-                if old:
-                    token.old_logprob = old[drawn]
-                if reference:
-                    token.reference_logprob = reference[drawn]
+                token.positive_advantage += max(row.advantage, 0.0) * weight
+                token.negative_advantage += min(row.advantage, 0.0) * weight
+                if row.old_logprobs:
+                    token.old_logprob = row.old_logprobs[drawn]
+                if row.reference_logprobs:
+                    token.reference_logprob = row.reference_logprobs[drawn]
         paths.append(path)
     return paths
 

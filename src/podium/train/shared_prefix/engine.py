@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
@@ -23,10 +24,10 @@ from podium.train.runtime import Precision, compute_on_one_core, resolve_device,
 from podium.train.schedule import ScheduledGroup
 from podium.train.settings import GRPOSettings, TrainSettings
 from podium.train.shape import ModelShape
-from podium.train.shared_prefix.batch import Group, count_trainable_tokens
+from podium.train.shared_prefix.batch import TrainingRow, count_trainable_tokens
 from podium.train.shared_prefix.checkpoints import Checkpoints, read_model, write_trained
-from podium.train.shared_prefix.group_sampler import GroupSampler, common_prefix, grouped_samples
 from podium.train.shared_prefix.policy_model import PolicyModel
+from podium.train.shared_prefix.sampler import GroupSampler, grouped_samples
 from podium.train.shared_prefix.update import ReferencePolicy, adamw, learning_rate, update
 from podium.train.trained_policy import TINY_PARAMETERS
 
@@ -52,17 +53,17 @@ def start_problems(start: Checkpoint | None) -> list[PodiumError]:
         return reasons
     if not start.eos_token_ids:
         reasons.append(CheckpointError(f"{start.path} names no token that ends a completion."))
-    if (parameters := start.parameters()) is None or parameters > MAX_PARAMETERS:
+    try:
+        shape = ModelShape.read(start.config, str(start.path / "config.json"))
+    except CheckpointError as error:
+        return [*reasons, error]
+    if shape.parameters > MAX_PARAMETERS or (start.path / "model.safetensors.index.json").is_file():
         reasons.append(
             CheckpointError(
                 f"{start.path} has more than {MAX_PARAMETERS:,} parameters, or in several files, which the engine "
                 'shared_prefix does not train; set engine = "trl".'
             )
         )
-    try:
-        ModelShape.read(start.config, str(start.path / "config.json"))
-    except CheckpointError as error:
-        reasons.append(error)
     return reasons
 
 
@@ -127,12 +128,16 @@ def _update(
     iteration: int,
 ) -> dict[str, Any]:
     """Take the optimiser's steps on a batch. Returns the figures of the last step."""
-    groups, ratios = [], list[float]()
-    for of_row, advantages in advantages_of(samples, settings):
-        group = make_group(of_row, advantages, settings.skip_suffix_min_prob, reference)
-        groups.append(group)
-        for drawn, references in zip(group.old_logprobs or (), group.reference_logprobs or (), strict=False):
-            ratios += [sample - other for sample, other in zip(drawn, references, strict=True)]
+    groups = [
+        make_group(of_group, advantages, settings.skip_suffix_min_prob, reference)
+        for of_group, advantages in advantages_of(samples, settings)
+    ]
+    ratios = [
+        drawn - other
+        for group in groups
+        for row in group
+        for drawn, other in zip(row.old_logprobs, row.reference_logprobs or (), strict=False)
+    ]
     logprobs = [value for sample in samples for value in sample.logprobs or ()]
     rate = learning_rate(iteration, peak=settings.lr, iterations=settings.iterations, warmup=settings.warmup)
     for _ in range(settings.num_iterations):
@@ -180,23 +185,19 @@ def make_group(
     advantages: Sequence[float | None],
     skip_suffix_min_prob: float,
     reference: ReferencePolicy | None,
-) -> Group:
+) -> list[TrainingRow]:
     """The group that the update reads, made of samples of one question and round.
 
     Args:
         skip_suffix_min_prob: the last tokens of a completion are not trained on if each had at least this probability.
         reference: the policy that training started from. None if there is no KL term.
     """
-    prompt = common_prefix([sample.prompt for sample in samples])
-    suffixes = tuple(sample.prompt[len(prompt) :] for sample in samples)
-    completions = tuple(sample.tokens for sample in samples)
-    logprobs = tuple(sample.logprobs or () for sample in samples)
-    return Group(
-        prompt=prompt,
-        completions=completions,
-        advantages=tuple(advantages),
-        prompt_suffixes=suffixes,
-        trainable_tokens=tuple(count_trainable_tokens(row, skip_suffix_min_prob) for row in logprobs),
-        old_logprobs=logprobs,
-        reference_logprobs=None if reference is None else reference.logprobs(prompt, suffixes, completions),
-    )
+    group = []
+    for sample, advantage in zip(samples, advantages, strict=True):
+        logprobs = sample.logprobs or ()
+        trainable = count_trainable_tokens(logprobs, skip_suffix_min_prob)
+        group.append(TrainingRow(sample.prompt, sample.tokens, advantage, trainable, logprobs))
+    if reference is None:
+        return group
+    measured = zip(group, reference.logprobs(group), strict=True)
+    return [replace(row, reference_logprobs=logprobs) for row, logprobs in measured]

@@ -10,7 +10,7 @@ heads that share a key/value head.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,81 +18,114 @@ import torch
 from torch import Tensor
 
 from podium.conductor.loaded_model import Guide
+from podium.train.rollouts import OnEnd, RolloutSample
 from podium.train.runtime import generator
 from podium.train.shape import ModelShape
 from podium.train.shared_prefix.policy_model import PolicyModel, PromptKeys
 
 
-@dataclass(frozen=True, slots=True)
-class Samples:
-    """The completions of one prompt, one row each."""
-
-    tokens: tuple[tuple[int, ...], ...]
-    """The tokens of each row. A row ends with an end token, unless it reached `max_tokens` first."""
-    logprobs: tuple[tuple[float, ...], ...]
-    """Log-probability of each token under the distribution from which it was drawn."""
-    ended: tuple[bool, ...]
-    """Whether each row ended by itself. Other rows were cut off at `max_tokens`."""
-
-
 @dataclass(slots=True, eq=False)
-class _Row:
-    """A completion that is being sampled."""
+class SampledRow:
+    """A completion of one prompt of a group, complete when `sample` yields it."""
 
     question: int
-    """The number of the row's prompt."""
+    """The number of the group."""
     number: int
-    """The number of the row among the rows of its prompt."""
+    """The number of the prompt in its group."""
     suffix: Sequence[int]
+    """The end of the prompt, which the other prompts of the group do not share."""
     uniform: Sequence[float]
     """One random number for each token that the row may draw."""
     branch: int
     tokens: list[int] = field(default_factory=list)
+    """The tokens. The last one is an end token, unless the row reached `max_tokens` first."""
     logprobs: list[float] = field(default_factory=list)
+    """Log-probability of each token under the distribution from which it was drawn."""
+
+
+@dataclass(frozen=True, eq=False)
+class GroupSampler:
+    """A `Sampler` for one batch."""
+
+    model: PolicyModel
+    eos_token_ids: Collection[int]
+    """The tokens that end a completion."""
+    max_tokens: int
+    temperature: float
+    seed: str
+    """The name of the random generator."""
+    guide: Guide | None
+    """Names the tokens that must not be drawn. If it is None, every token may be drawn."""
+
+    def draw(
+        self,
+        samples: Sequence[RolloutSample],
+        on_end: OnEnd,
+        *,
+        round_number: int,
+        max_samples: int,
+        greedy: bool,
+    ) -> None:
+        """Draw all completions of the round, question by question, and call `on_end` when a completion ends."""
+        groups = grouped_samples(samples)
+        for row in sample(
+            self.model,
+            [[one.prompt for one in group] for group in groups],
+            max_tokens=self.max_tokens,
+            eos_token_ids=self.eos_token_ids,
+            seed=f"{self.seed}/{round_number}" if round_number else self.seed,
+            temperature=self.temperature,
+            greedy=greedy,
+            guide=self.guide,
+        ):
+            on_end(groups[row.question][row.number], row.tokens, row.logprobs)
+
+
+def grouped_samples(samples: Sequence[RolloutSample]) -> list[list[RolloutSample]]:
+    """The samples that have a prompt, in order, grouped by question and round."""
+    groups: dict[object, list[RolloutSample]] = {}
+    for one in samples:
+        if one.prompt:
+            groups.setdefault(one.group, []).append(one)
+    return list(groups.values())
 
 
 @torch.no_grad()
 def sample(
     model: PolicyModel,
-    prompts: Sequence[Sequence[int]],
+    groups: Sequence[Sequence[Sequence[int]]],
     *,
-    prompt_suffixes: Sequence[Sequence[Sequence[int]]],
     max_tokens: int,
     eos_token_ids: Collection[int],
     seed: str,
     temperature: float = 1.0,
     greedy: bool = False,
     guide: Guide | None = None,
-    on_end: Callable[[int, int, list[int], list[float]], None] = lambda question, row, tokens, logprobs: None,
-) -> list[Samples]:
-    """Draw completions for each prompt.
+) -> Iterator[SampledRow]:
+    """Draw a completion for each prompt, and yield it as soon as it ends.
 
     Args:
-        prompts: token ids, at least two each.
-        prompt_suffixes: for each prompt and each of its rows, the tokens between the prompt and the completion. They
-            are often empty.
+        groups: the prompts of each group, as token ids. Their common beginning has at least two tokens, and is read
+            once.
         eos_token_ids: ids of the tokens that end a completion.
         seed: seeds the random numbers.
         greedy: whether the most likely token is taken instead of a random one.
         guide: names the tokens that must not be drawn. If it is None, every token may be drawn.
-        on_end: called with the numbers of the prompt and of the row, and the row's tokens and log-probabilities, as
-            soon as the row ends.
-
-    Returns:
-        For each prompt its completions, in the order of its rows.
 
     Raises:
-        ValueError: a prompt has fewer than two tokens.
+        ValueError: the common beginning of a group is shorter.
     """
+    if not groups:
+        return
     model = model.inference_copy()
+    prompts = [common_prefix(group) for group in groups]
     tokens_QP, lengths_Q = pad_prompts(prompts)
-    Q, G = len(prompts), max(map(len, prompt_suffixes))
-    uniform = torch.rand(Q, G, max_tokens, generator=generator(seed)).tolist()
-    questions = [
-        [_Row(q, g, suffix, uniform[q][g], branch=q) for g, suffix in enumerate(suffixes)]
-        for q, suffixes in enumerate(prompt_suffixes)
+    uniform = torch.rand(len(groups), max(map(len, groups)), max_tokens, generator=generator(seed)).tolist()
+    live = [
+        SampledRow(q, g, prompt[len(prompts[q]) :], uniform[q][g], branch=q)
+        for q, group in enumerate(groups)
+        for g, prompt in enumerate(group)
     ]
-    live = [row for rows in questions for row in rows]
     cache = _Cache(
         model.shape,
         model.prompt(tokens_QP, lengths_Q),
@@ -109,11 +142,11 @@ def sample(
         going = []
         for row in live:
             if row.tokens and (row.tokens[-1] in eos_token_ids or len(row.tokens) == max_tokens):
-                on_end(row.question, row.number, row.tokens, row.logprobs)
+                yield row
             else:
                 going.append(row)
         live = going
-        children: dict[tuple[int, int], list[_Row]] = {}
+        children: dict[tuple[int, int], list[SampledRow]] = {}
         for row in live:
             token = row.suffix[step] if step < len(row.suffix) else row.tokens[-1]
             children.setdefault((row.branch, token), []).append(row)
@@ -123,13 +156,12 @@ def sample(
             inputs[slot] = token
             for row in rows:
                 row.branch = slot
-    return [_samples(rows, eos_token_ids) for rows in questions]
 
 
 def _draw(
     model: PolicyModel,
     hidden_BD: Tensor,
-    rows: Sequence[_Row],
+    rows: Sequence[SampledRow],
     *,
     temperature: float,
     greedy: bool,
@@ -176,12 +208,13 @@ def pad_prompts(prompts: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
     return tokens_QP, torch.tensor(lengths)
 
 
-def _samples(rows: Sequence[_Row], eos_token_ids: Collection[int]) -> Samples:
-    return Samples(
-        tokens=tuple(tuple(row.tokens) for row in rows),
-        logprobs=tuple(tuple(row.logprobs) for row in rows),
-        ended=tuple(row.tokens[-1] in eos_token_ids for row in rows),
-    )
+def common_prefix(prompts: Iterable[Sequence[int]]) -> tuple[int, ...]:
+    """The tokens with which all prompts begin."""
+    # All prompts lie between the first and the last in sorted order, so they begin with what these two share.
+    whole = list(map(tuple, prompts))
+    first, last = min(whole), max(whole)
+    shared = (i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b)
+    return first[: next(shared, len(first))]
 
 
 class _Cache:

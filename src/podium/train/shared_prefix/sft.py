@@ -15,10 +15,9 @@ from podium.errors import PodiumError
 from podium.train.engine import EncodedExample, SupervisedJob
 from podium.train.objective import mean_over_tokens
 from podium.train.settings import TrainSettings
-from podium.train.shared_prefix.batch import Group, micro_batches
+from podium.train.shared_prefix.batch import TrainingRow, micro_batches
 from podium.train.shared_prefix.checkpoints import Checkpoints, write_trained
 from podium.train.shared_prefix.engine import open_model, start_problems
-from podium.train.shared_prefix.group_sampler import common_prefix
 from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.update import adamw, completion_logprobs, learning_rate, optimizer_step
 
@@ -78,16 +77,10 @@ def batch_of(
 
 def _learn(model: PolicyModel, examples: Sequence[EncodedExample], tokens: int) -> float:
     """Add the gradient of the negative log-likelihood of these completions, divided by `tokens`."""
-    prompt = common_prefix([example.prompt for example in examples])
-    group = Group(
-        prompt,
-        completions=tuple(example.completion for example in examples),
-        advantages=(1.0,) * len(examples),
-        prompt_suffixes=tuple(example.prompt[len(prompt) :] for example in examples),
-    )
+    group = [TrainingRow(example.prompt, example.completion, advantage=1.0) for example in examples]
     (batch,) = micro_batches([group], mean_over_tokens, max_tokens=1)
     learned = batch.token_weights_N.nonzero().flatten()
     mean = (completion_logprobs(model, batch, at=learned) * batch.token_weights_N[learned]).sum()
-    loss = -mean * (sum(group.lengths) / tokens)
+    loss = -mean * (sum(len(example.completion) for example in examples) / tokens)
     torch.autograd.backward(loss)
     return float(loss.detach())

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 
 from podium.train.objective import LOSSES, clipped_surrogate, kl_to_reference, mean_over_tokens
 from podium.train.settings import GRPOSettings
-from podium.train.shared_prefix.batch import Group, MicroBatch, micro_batches
+from podium.train.shared_prefix.batch import MicroBatch, TrainingRow, micro_batches
 from podium.train.shared_prefix.policy_model import PolicyModel
 
 
@@ -73,7 +74,7 @@ def completion_logprobs(
 
 def accumulate(
     model: PolicyModel,
-    groups: Sequence[Group],
+    groups: Sequence[Sequence[TrainingRow]],
     settings: GRPOSettings,
     *,
     questions: int = 1,
@@ -81,7 +82,7 @@ def accumulate(
     """Add the gradient of the batch to the parameters' gradients. Returns the loss, or None if no group has a gradient.
 
     Args:
-        groups: the batch. Groups without log-probabilities of the reference have no KL term.
+        groups: the batch. Rows without log-probabilities of the reference have no KL term.
         settings: `loss_type`, `max_tokens`, `clip`, `temperature` and `beta`.
         questions: groups in a micro-batch. It changes memory and time, not the gradient.
     """
@@ -111,7 +112,7 @@ def accumulate(
 def update(
     model: PolicyModel,
     optimizer: torch.optim.Optimizer,
-    groups: Sequence[Group],
+    groups: Sequence[Sequence[TrainingRow]],
     settings: GRPOSettings,
     *,
     rate: float,
@@ -133,24 +134,14 @@ class ReferencePolicy:
         self._model = model.inference_copy()
         self._temperature = temperature
 
-    def logprobs(
-        self,
-        prompt: Sequence[int],
-        prompt_suffixes: Sequence[tuple[int, ...]],
-        completions: Sequence[tuple[int, ...]],
-    ) -> tuple[tuple[float, ...], ...]:
-        """Log-probabilities of each completion's tokens. A completion follows the prompt and its own prompt suffix."""
-        group = Group(
-            tuple(prompt),
-            completions=tuple(completions),
-            advantages=(1.0,) * len(completions),
-            prompt_suffixes=tuple(prompt_suffixes),
-        )
-        (batch,) = micro_batches([group], mean_over_tokens, max_tokens=1)
+    def logprobs(self, group: Sequence[TrainingRow]) -> list[tuple[float, ...]]:
+        """Log-probabilities of the tokens of each row."""
+        whole = [replace(row, advantage=1.0, trainable_tokens=None, old_logprobs=()) for row in group]
+        (batch,) = micro_batches([whole], mean_over_tokens, max_tokens=1)
         with torch.no_grad():
             logprobs = completion_logprobs(self._model, batch, self._temperature).tolist()
         (paths,) = batch.paths
-        return tuple(
-            tuple(logprobs[n] for n in path[len(suffix) :])
-            for suffix, path in zip(prompt_suffixes, paths, strict=True)
-        )
+        return [
+            tuple(logprobs[n] for n in path[-len(row.tokens) :])
+            for row, path in zip(group, paths, strict=True)
+        ]
