@@ -11,10 +11,10 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from random import Random
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 from podium.calls import Dispatcher
 from podium.conductor.prompt import build_prompt
@@ -40,20 +40,24 @@ _REMEMBERED = 1024
 """How many rollouts are kept for a possible next round."""
 
 
+@dataclass(frozen=True, slots=True)
 class RolloutSeeds:
-    """The seeds of everything that a rollout draws besides its plans, made from the seed of its group and its task."""
+    """The seeds of everything that a rollout draws besides its plans."""
 
-    def pool(self, request: RolloutRequest) -> str:
-        """The seed of the pool, which the rollouts of a group share."""
-        return f"{request.group}/{request.task}"
+    pool: str
+    """The seed of the pool, which the rollouts of a group share."""
+    level: str
+    """The seed of the level of cost sensitivity, which the rollouts of a group share."""
+    calls: str
+    """The seed of the workers' calls. Each rollout has its own."""
+    earlier_levels: int = 0
+    """How many levels are drawn with the seed `level` before this rollout's."""
 
-    def level(self, request: RolloutRequest, levels: int) -> int:
-        """Draw one of so many levels of cost sensitivity. The rollouts of a group share it."""
-        return Random(f"cost sensitivity/{request.group}/{request.task}").randrange(levels)
-
-    def calls(self, request: RolloutRequest) -> str:
-        """The seed of the workers' calls. Each rollout has its own."""
-        return f"{request.group}/{request.task}/{request.rollout}"
+    @classmethod
+    def of(cls, request: RolloutRequest) -> Self:
+        """Seeds that are made from the group, the task and the number of the rollout."""
+        name = f"{request.group}/{request.task}"
+        return cls(name, f"cost sensitivity/{name}", f"{name}/{request.rollout}")
 
 
 class ScoringSession:
@@ -64,7 +68,7 @@ class ScoringSession:
         eval_tasks: further questions, on which the policy is evaluated. No worker is made to fail in them.
         pool: the workers. The caller closes the pool.
         dispatcher: holds the limits, the response cache and the budget of everything that is scored.
-        seeds: the seeds of what a rollout draws.
+        seeds: gives the seeds of a rollout.
         on_trace: called with the trace of each rollout.
     """
 
@@ -76,7 +80,7 @@ class ScoringSession:
         dispatcher: Dispatcher,
         *,
         eval_tasks: Mapping[str, Task] = MappingProxyType({}),
-        seeds: RolloutSeeds | None = None,
+        seeds: Callable[[RolloutRequest], RolloutSeeds] = RolloutSeeds.of,
         on_trace: Callable[[Trace], None] = lambda trace: None,
     ) -> None:
         self.settings = settings
@@ -84,7 +88,7 @@ class ScoringSession:
         self._eval_tasks = eval_tasks
         self.pool = pool
         self.dispatcher = dispatcher
-        self._seeds = seeds or RolloutSeeds()
+        self._seeds = seeds
         self._on_trace = on_trace
         self._pools = PoolSampler(pool, settings.pool_sampling)
         self._pools_without_failures = PoolSampler(
@@ -166,11 +170,12 @@ class ScoringSession:
     def pool_of(self, request: RolloutRequest) -> Pool:
         """The workers that a rollout may use."""
         pools = self._pools_without_failures if request.task in self._eval_tasks else self._pools
-        return pools.draw(self._seeds.pool(request))
+        return pools.draw(self._seeds(request).pool)
 
     def _level(self, request: RolloutRequest) -> int:
-        levels = len(self.settings.cost_weights)
-        return self._seeds.level(request, levels) if levels else 0
+        levels, seeds = len(self.settings.cost_weights), self._seeds(request)
+        random = Random(seeds.level)
+        return [random.randrange(levels) for _ in range(seeds.earlier_levels + 1)][-1] if levels else 0
 
     def _reward_settings(self, request: RolloutRequest) -> RewardSettings:
         reward, weights = self.settings.reward, self.settings.cost_weights
@@ -197,7 +202,7 @@ class ScoringSession:
             rollout = await run_rollout(
                 runner,
                 task,
-                seed=self._seeds.calls(request),
+                seed=self._seeds(request).calls,
                 trace_id=key,
                 after=None if before is None else _paid_before(before.trace),
             )

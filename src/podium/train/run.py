@@ -29,7 +29,7 @@ from podium.train.metrics_recorder import Recorder
 from podium.train.preflight import open_client, open_engine, preflight
 from podium.train.progress import Progress
 from podium.train.rollouts import RolloutCollector, TrainingInterruptedError
-from podium.train.schedule import IterationSeeds, schedule
+from podium.train.schedule import iteration_seeds, schedule
 from podium.train.settings import GateSettings, TrainSettings
 from podium.train.trained_policy import write_policy
 from podium.train.training_folder import DispatcherFactory, hold_training_folder
@@ -142,7 +142,7 @@ async def open_scoring(
                     prepared.pool,
                     dispatcher,
                     eval_tasks=prepared.eval_tasks,
-                    seeds=IterationSeeds(schedule(settings, tasks), settings.seed),
+                    seeds=iteration_seeds(schedule(settings, tasks), settings.seed),
                     on_trace=store.add,
                 )
                 if ranks.size > 1:

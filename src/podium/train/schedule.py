@@ -5,7 +5,7 @@ The engines take the groups in order, so a resumed run continues with the same g
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from functools import cache
 from random import Random
@@ -101,36 +101,26 @@ def generate_tasks(settings: TrainSettings, without: Container[str] = ()) -> dic
     return tasks
 
 
-class IterationSeeds(RolloutSeeds):
-    """Seeds that are named by a run's seed and the iteration. Rollouts of evaluations have the seeds of `RolloutSeeds`.
+def iteration_seeds(groups: Sequence[ScheduledGroup], seed: int) -> Callable[[RolloutRequest], RolloutSeeds]:
+    """Seeds that are named by a run's seed and the iteration. Rollouts of evaluations have those of `RolloutSeeds.of`.
 
     Args:
         groups: the schedule of the run.
         seed: the seed of the run.
     """
+    scheduled = {group.name: group for group in groups}
 
-    def __init__(self, groups: Sequence[ScheduledGroup], seed: int) -> None:
-        self._groups = {group.name: group for group in groups}
-        self._seed = seed
-
-    def pool(self, request: RolloutRequest) -> str:
-        """The seed of the pool: the run's seed, the iteration and the task."""
-        group = self._groups.get(request.group)
-        return super().pool(request) if group is None else f"{self._seed}/{group.iteration}/{request.task}"
-
-    def level(self, request: RolloutRequest, levels: int) -> int:
-        """The level of cost sensitivity. The questions of an iteration draw their levels in turn from one generator."""
-        group = self._groups.get(request.group)
+    def seeds_of(request: RolloutRequest) -> RolloutSeeds:
+        group = scheduled.get(request.group)
         if group is None:
-            return super().level(request, levels)
-        # "thrift" was the name of cost sensitivity. Another word would draw other levels than published runs had.
-        random = Random(f"train/{self._seed}/{group.iteration}/thrift")
-        return [random.randrange(levels) for _ in range(group.question + 1)][-1]
+            return RolloutSeeds.of(request)
+        iteration = f"train/{seed}/{group.iteration}"
+        return RolloutSeeds(
+            pool=f"{seed}/{group.iteration}/{request.task}",
+            # "thrift" was the name of cost sensitivity. Another word would draw other levels than published runs had.
+            level=f"{iteration}/thrift",
+            calls=f"{iteration}/{request.task}/{group.question}/{request.rollout}",
+            earlier_levels=group.question,
+        )
 
-    def calls(self, request: RolloutRequest) -> str:
-        """The seed of the workers' calls: the run's seed, iteration, task, question and rollout."""
-        group = self._groups.get(request.group)
-        if group is None:
-            return super().calls(request)
-        name = f"train/{self._seed}/{group.iteration}"
-        return f"{name}/{request.task}/{group.question}/{request.rollout}"
+    return seeds_of
