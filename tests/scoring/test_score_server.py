@@ -132,7 +132,7 @@ async def test_score_server_killed_during_a_batch_repeats_no_paid_call(folder, u
     async with FaultServer(endpoint) as provider:
         lay(provider.url)
         async with score_server(*port) as (process, url), Client(url) as client:
-            (task,) = await client.task_ids()
+            (task,) = (await client.info()).tasks
             rollouts = [rollout(number, task=task) for number in range(8)]
             asking = [asyncio.create_task(client.score(each)) for each in rollouts]
             await asyncio.gather(*(asking[number] for number in (0, 4, 5, 6, 7)))
@@ -166,7 +166,7 @@ async def test_the_run_stops_before_its_budget_is_passed_and_goes_on_with_more(f
     async with FaultServer(Endpoint()) as provider:
         lay(provider.url)
         async with score_server("--run-budget-usd", "2.5") as (_, url), Client(url) as client:
-            (task,) = await client.task_ids()
+            (task,) = (await client.info()).tasks
             rollouts = [rollout(number, task=task) for number in range(8)]
             ended = await asyncio.gather(*map(client.score, rollouts), return_exceptions=True)
             stopped = [error for error in ended if isinstance(error, Exception)]
@@ -190,7 +190,7 @@ async def test_rollout_continues_after_its_client_left_and_after_sigterm(folder)
             score_server("--key-env", "MY_KEY", MY_KEY="s3cret") as (process, url),
             Client(url, key="s3cret") as client,
         ):
-            (task,) = await client.task_ids()
+            (task,) = (await client.info()).tasks
             first, second = rollout(1, task=task), rollout(2, task=task)
             asking = asyncio.create_task(client.score(first))
             await provider.wait_for_requests(1)

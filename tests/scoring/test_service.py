@@ -21,7 +21,7 @@ from podium.errors import (
     StoreError,
     UsageError,
 )
-from podium.scoring import Client, RolloutRequest, ScoringSettings, SyncClient
+from podium.scoring import Client, RolloutRequest, ScoringSettings
 from podium.scoring.protocol import ErrorReply
 from podium.scoring.service import serve_session
 from podium_testing import FaultServer
@@ -47,25 +47,7 @@ async def test_over_http_everything_is_as_in_process():
         ]
         assert await asyncio.gather(*map(client.prompt, asked)) == [await session.prompt(r) for r in asked]
         assert await client.info() == session.info
-        assert await client.task_ids() == tuple(TASKS)
-
-
-async def test_a_notebook_scores_without_async():
-    session = make_session()
-    requests = rollouts((RIGHT,), (WRONG,))
-
-    def notebook(url):
-        with SyncClient(url, key=KEY) as client:
-            assert client.info().tasks == len(client.task_ids()) == 3
-            assert client.prompt(RolloutRequest(task="sums/6", group="0"))
-            assert client.score(requests[0]).reward == 1.0
-            with pytest.raises(ConfigError, match="did you mean"):
-                client.score_all([requests[0], RolloutRequest(task="sum/6", group="0", plans=(RIGHT,))])
-            return client.score_all(requests)
-
-    async with serve_session(session, key=KEY) as url:
-        scores = await asyncio.to_thread(notebook, url)
-    assert [score.reward for score in scores] == [1.0, 0.5, 0.5, 0.5, 0.5, 0.5]
+        assert session.info.tasks == tuple(TASKS)
 
 
 async def test_a_wrong_key_is_refused_and_no_key_too():
@@ -75,7 +57,7 @@ async def test_a_wrong_key_is_refused_and_no_key_too():
                 with pytest.raises(UsageError, match="refuses the key"):
                     await client.info()
         async with Client(url, key=KEY) as client:
-            assert (await client.info()).tasks == 3
+            assert len((await client.info()).tasks) == 3
 
 
 async def test_a_rank_with_other_settings_is_refused_by_their_names():
@@ -140,10 +122,10 @@ async def test_client_reports_an_address_that_is_not_a_scoring_service():
         with pytest.raises(ServiceError, match="not a scoring service"):
             await client.info()
     site = web.Application()
-    site.router.add_get("/tasks", _page)
+    site.router.add_get("/health", _page)
     async with TestServer(site) as server, Client(str(server.make_url("/"))) as client:
         with pytest.raises(ServiceError, match="status 200"):
-            await client.task_ids()
+            await client.info()
     with pytest.raises(UsageError, match="no address"):
         Client("127.0.0.1:8500")
 

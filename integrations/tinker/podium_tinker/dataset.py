@@ -116,7 +116,7 @@ class PodiumDatasetBuilder(RLDatasetBuilder):
         return Client(self.url, key=None if self.key_env is None else os.environ.get(self.key_env))
 
     async def __call__(self) -> tuple[PodiumDataset, None]:
-        tasks = await self.scoring.task_ids()
+        tasks = (await self.scoring.info()).tasks
         if len(tasks) < self.groups_per_batch:
             raise ValueError(
                 f"The service has {len(tasks)} tasks, which do not fill a batch; set groups_per_batch to at most "

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 
 import verifiers.v1 as vf
 
 from podium.calls import Dispatcher
 from podium.errors import ConfigError
-from podium.scoring import Client, ScoringBackend, ScoringSettings, SyncClient, open_session
+from podium.per_loop import LoopThread
+from podium.scoring import Client, ScoringBackend, ScoringSettings, SessionInfo, open_session
 from podium.scoring.session import open_training_tasks
 from podium.team.team_file import open_pool
 from podium.workers.base import has_costly_workers
@@ -87,5 +88,9 @@ class PodiumTaskset(vf.Taskset[PodiumTask, PodiumConfig]):
             return list(
                 open_training_tasks(self.config.scoring or ScoringSettings(), self.config.open_pool())
             )
-        with SyncClient(self.config.url, **self.config.client_options) as client:
-            return list(client.task_ids())
+        with closing(LoopThread("podium-tasks")) as loop:  # verifiers may call this inside its own loop.
+            return list(loop.call(self._info()).tasks)
+
+    async def _info(self) -> SessionInfo:
+        async with Client(self.config.url, **self.config.client_options) as client:
+            return await client.info()

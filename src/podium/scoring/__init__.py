@@ -1,6 +1,6 @@
 """The scoring service: runs, grades and rewards plans for every trainer, rank and environment."""
 
-from podium.scoring.client import Client, SyncClient
+from podium.scoring.client import Client
 from podium.scoring.protocol import RolloutRequest, Score, ScoringBackend, SessionInfo
 from podium.scoring.session import ScoringSession, open_session
 from podium.scoring.settings import ScoringSettings
@@ -13,6 +13,5 @@ __all__ = [
     "ScoringSession",
     "ScoringSettings",
     "SessionInfo",
-    "SyncClient",
     "open_session",
 ]

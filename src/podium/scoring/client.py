@@ -1,4 +1,4 @@
-"""Sends requests to a scoring service over HTTP, and has a synchronous version for notebooks.
+"""Sends requests to a scoring service over HTTP.
 
 A client sends any number of requests at once, and the service limits the calls of its workers. If the service restarts,
 the client repeats its requests. The service keeps the answers that it has paid for in its run's folder.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from random import Random
 from typing import Any, Self, TypeVar
 
@@ -16,8 +16,7 @@ import aiohttp
 from pydantic import TypeAdapter, ValidationError
 from yarl import URL
 
-from podium.errors import ConfigError, PodiumError, ServiceError, UsageError, flatten_group
-from podium.per_loop import LoopThread
+from podium.errors import ConfigError, PodiumError, ServiceError, UsageError
 from podium.scoring.protocol import SETTINGS_HEADER, ErrorReply, RolloutRequest, Score, SessionInfo
 from podium.scoring.settings import ScoringSettings
 from podium.types import Message
@@ -30,7 +29,6 @@ _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.1, 5.0
 _UNEQUAL = 409
 """The status of a refused request that expects other settings."""
 _PROMPT: TypeAdapter[tuple[Message, ...] | None] = TypeAdapter(tuple[Message, ...] | None)
-_IDS = TypeAdapter(tuple[str, ...])
 _SCORE = TypeAdapter(Score)
 _INFO = TypeAdapter(SessionInfo)
 
@@ -95,10 +93,6 @@ class Client:
     async def info(self) -> SessionInfo:
         """Describe the service's session, whatever settings it has."""
         return await self._ask("GET", "health", _INFO)
-
-    async def task_ids(self) -> tuple[str, ...]:
-        """The ids of the session's tasks, in order."""
-        return await self._ask("GET", "tasks", _IDS)
 
     async def close(self) -> None:
         """Close the running loop's connections. Calling this twice is fine. A later request opens new connections."""
@@ -166,59 +160,6 @@ class Client:
             f"{key} is {_show(theirs, key)} there and {_show(ours, key)} here" for key in differing
         )
         return ConfigError(f"{refusal} These differ: {differences}.") if differences else refusal
-
-
-class SyncClient:
-    """A `Client` for code that is not async, such as a notebook. Its event loop runs in a separate thread.
-
-    Args:
-        options: the arguments of `Client`.
-    """
-
-    def __init__(self, url: str, **options: Any) -> None:
-        self._client = Client(url, **options)
-        self._loop = LoopThread("podium-scoring")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def prompt(self, request: RolloutRequest) -> tuple[Message, ...] | None:
-        """The messages of the prompt for a rollout's next plan. None if no further round follows."""
-        return self._loop.call(self._client.prompt(request))
-
-    def score(self, request: RolloutRequest) -> Score:
-        """Run and reward the latest plan of a rollout."""
-        return self._loop.call(self._client.score(request))
-
-    def score_all(self, requests: Iterable[RolloutRequest]) -> list[Score]:
-        """The scores of many rollouts, requested at the same time."""
-
-        async def score() -> list[Score]:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._client.score(request)) for request in requests]
-            return [task.result() for task in tasks]
-
-        try:
-            return self._loop.call(score())
-        except BaseExceptionGroup as errors:
-            raise next(flatten_group(errors)) from None
-
-    def info(self) -> SessionInfo:
-        """Describe the service's session, whatever settings it has."""
-        return self._loop.call(self._client.info())
-
-    def task_ids(self) -> tuple[str, ...]:
-        """The ids of the session's tasks, in order."""
-        return self._loop.call(self._client.task_ids())
-
-    def close(self) -> None:
-        """Close the connections and end the thread. Calling twice is fine."""
-        if not self._loop.closed:
-            self._loop.call(self._client.close())
-            self._loop.close()
 
 
 def _address(url: str) -> URL:

@@ -65,8 +65,8 @@ class Score(PlanStructure):
 class SessionInfo(FrozenModel):
     """A description of a session, by which a run can check that the session fits."""
 
-    tasks: int
-    """How many tasks the session has."""
+    tasks: tuple[str, ...]
+    """The ids of the tasks, in order."""
     pool: tuple[str, ...]
     """Names of the workers, in order."""
     rounds: int

@@ -3,7 +3,6 @@
     POST /prompt    takes a `RolloutRequest`; returns the messages of the next prompt (null: no further round)
     POST /score     takes a `RolloutRequest`; returns a `Score`
     GET /health     returns a `SessionInfo`
-    GET /tasks      returns the ids of the tasks
 
 Everything is JSON, and an error is an `ErrorReply`. If a client disconnects, its rollout still runs to its
 end, because its calls are paid for. A client that repeats the request gets the result. The session has all
@@ -72,7 +71,6 @@ class ScoringService:
         app.router.add_post("/prompt", self._prompt)
         app.router.add_post("/score", self._score)
         app.router.add_get("/health", self._health)
-        app.router.add_get("/tasks", self._tasks)
         return app
 
     async def drain(self, seconds: float) -> bool:
@@ -140,9 +138,6 @@ class ScoringService:
 
     async def _health(self, request: web.Request) -> web.Response:
         return _json(self._session.info.model_dump_json())
-
-    async def _tasks(self, request: web.Request) -> web.Response:
-        return web.json_response(list(self._session.tasks))
 
     async def _once(
         self, request: web.Request, work: Callable[[RolloutRequest], Awaitable[str]]

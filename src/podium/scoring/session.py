@@ -99,9 +99,9 @@ class ScoringSession:
 
     @property
     def info(self) -> SessionInfo:
-        """The session's pool, settings and number of tasks."""
+        """The session's tasks, pool and settings."""
         return SessionInfo(
-            tasks=len(self.tasks),
+            tasks=tuple(self.tasks),
             pool=self.pool.names,
             rounds=self.settings.rounds,
             digest=self.settings.digest,

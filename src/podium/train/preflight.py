@@ -213,7 +213,7 @@ async def _check_service(checks: Preflight, settings: TrainSettings) -> None:
         )
     try:
         async with open_client(settings) as client:
-            task_ids = await client.task_ids()
+            task_ids = (await client.info()).tasks
             checks.task_count = len(task_ids)
             await _check_prompts(checks, settings, client, task_ids)
     except PodiumError as error:

@@ -128,7 +128,7 @@ async def open_scoring(
     settings, ranks = prepared.settings, prepared.ranks
     if settings.scoring_url is not None:
         async with open_client(settings) as client:
-            yield OpenedScoring(client, await client.task_ids())
+            yield OpenedScoring(client, (await client.info()).tasks)
     elif ranks.is_first:
         assert dispatcher is not None
         tasks, eval_tasks = list(prepared.tasks), list(prepared.eval_tasks)
