@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from loaded_programs import loaded_podium
-from podium.calls.shared_spend_limit import UNLIMITED_USD, SharedSpendLimit
+from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.cli import run
 from podium.cli.run_settings import read_run_settings
 from podium.cli.score_server import scoring_settings
@@ -19,6 +19,7 @@ from podium.errors import BudgetError, ConfigError
 from podium.scoring import Client, RolloutRequest
 from podium.store import TraceStore
 from podium.train.settings import TrainSettings
+from podium.types import MAX_USD
 from podium_testing import FaultServer
 
 CONFIG = """
@@ -138,7 +139,7 @@ async def test_score_server_killed_during_a_batch_repeats_no_paid_call(folder, u
             await asyncio.gather(*(asking[number] for number in (0, 4, 5, 6, 7)))
             await provider.wait_for_requests(8 + 2 * 6)
             before = dollars(paid(provider))
-            with closing(SharedSpendLimit(Path("kept/spending.sqlite"), "run", UNLIMITED_USD)) as spend_limit:
+            with closing(SharedSpendLimit(Path("kept/spending.sqlite"), "run", MAX_USD)) as spend_limit:
                 assert spend_limit.spent_usd == pytest.approx(before, abs=1e-9)
                 held = spend_limit.reserved_usd
             process.kill()
@@ -153,7 +154,7 @@ async def test_score_server_killed_during_a_batch_repeats_no_paid_call(folder, u
         times = Counter(request.text for request in paid(provider))
         assert set(times.values()) == {1}
         assert len(times) == 8 + 2 * 8, "one answer and two words of the judge for each rollout"
-        with closing(SharedSpendLimit(Path("kept/spending.sqlite"), "run", UNLIMITED_USD)) as spend_limit:
+        with closing(SharedSpendLimit(Path("kept/spending.sqlite"), "run", MAX_USD)) as spend_limit:
             assert spend_limit.spent_usd == pytest.approx(dollars(paid(provider)), abs=1e-9)
             assert spend_limit.reserved_usd == pytest.approx(held), (
                 "the provider may bill the calls that were cut off"
@@ -178,7 +179,7 @@ async def test_the_run_stops_before_its_budget_is_passed_and_goes_on_with_more(f
             scores = await asyncio.gather(*map(client.score, rollouts))
         assert {score.reward for score in scores} == {1.0}
         assert set(Counter(request.text for request in paid(provider)).values()) == {1}
-        with closing(SharedSpendLimit(Path("kept/spending.sqlite"), "run", UNLIMITED_USD)) as spend_limit:
+        with closing(SharedSpendLimit(Path("kept/spending.sqlite"), "run", MAX_USD)) as spend_limit:
             assert spend_limit.spent_usd == pytest.approx(dollars(paid(provider)), abs=1e-9)
 
 

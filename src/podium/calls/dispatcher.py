@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Self
 from podium.calls.breaker import Breaker
 from podium.calls.input_bound import InputTokenBound
 from podium.calls.rate_limiter import ModelHost, RateLimiter, model_key
-from podium.calls.shared_spend_limit import UNLIMITED_USD, SharedSpendLimit, open_day_limit
+from podium.calls.shared_spend_limit import SharedSpendLimit, open_day_limit
 from podium.errors import UsageError, WorkerError
-from podium.types import Usage
+from podium.types import MAX_USD, Usage
 from podium.workers.base import Worker
 from podium.workers.failing import FailingWorker
 from podium.workers.response_cache import ResponseCache
@@ -179,9 +179,9 @@ class Dispatcher:
 
     @property
     def has_budget(self) -> bool:
-        """Whether a spend limit may refuse a call. Limits of `UNLIMITED_USD` only count."""
+        """Whether a spend limit may refuse a call. Limits of `MAX_USD` only count."""
         return any(
-            not isinstance(limit, SharedSpendLimit) or limit.limit_usd < UNLIMITED_USD
+            not isinstance(limit, SharedSpendLimit) or limit.limit_usd < MAX_USD
             for limit in self.spend_limits
         )
 
@@ -268,7 +268,7 @@ def open_dispatcher(
         spend_limits = []
         if run_usd is not None or (run is not None and pays):
             spending_file = spending if run is None else run / SPENDING
-            limit = UNLIMITED_USD if run_usd is None else run_usd
+            limit = MAX_USD if run_usd is None else run_usd
             spend_limits.append(files.enter_context(closing(SharedSpendLimit(spending_file, "run", limit))))
         day = open_day_limit(day_usd) if pays else None
         if day is not None:

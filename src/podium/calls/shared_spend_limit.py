@@ -52,8 +52,6 @@ _RESERVE = f"UPDATE spending SET reserved = reserved + ? {_ROW} AND spent + rese
 _SETTLE = f"UPDATE spending SET reserved = reserved - ?, spent = spent + ? {_ROW} RETURNING spent, reserved"
 _RETRY_S = 0.02
 """Seconds until a locked file is tried again."""
-UNLIMITED_USD = MAX_USD
-"""The largest limit of a spend limit."""
 
 
 def _today() -> str:
@@ -81,7 +79,7 @@ class SharedSpendLimit(SpendLimit):
         *,
         today: Callable[[], str] = _today,
     ) -> None:
-        if not 0 <= limit_usd <= UNLIMITED_USD:
+        if not 0 <= limit_usd <= MAX_USD:
             raise UsageError(f"A {name} may not have a budget of ${limit_usd:g}: give dollars from 0 on.")
         way_out = (
             "raise the run's budget" if name == "run" else "raise the day's budget or wait for tomorrow (UTC)"
@@ -311,7 +309,7 @@ def read_day_budget(environ: Mapping[str, str] = os.environ) -> float | None:
         limit_usd = float(amount)
     except ValueError:
         limit_usd = math.nan
-    if not 0 <= limit_usd <= UNLIMITED_USD:
+    if not 0 <= limit_usd <= MAX_USD:
         raise UsageError(f"{DAY_BUDGET}={amount}: give dollars from 0 on.")
     return limit_usd
 

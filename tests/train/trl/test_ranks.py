@@ -16,12 +16,13 @@ from typing import Any
 import pytest
 from accelerate.state import AcceleratorState
 
-from podium.calls.shared_spend_limit import UNLIMITED_USD, SharedSpendLimit
+from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.cli import run
 from podium.errors import ConfigError
 from podium.store import TraceStore
 from podium.train.settings import TrainSettings
 from podium.train.trl.ranks import open_accelerated_ranks
+from podium.types import MAX_USD
 from podium_testing import FaultServer
 from scripted_team import write_sums
 from tiny_policy import write_policy
@@ -147,9 +148,7 @@ def test_two_ranks_make_the_calls_of_one_pay_each_once_and_report_the_same(
     assert two[1]["evaluation"] == pytest.approx(one[1]["evaluation"], rel=1e-3)
     spent = []
     for name in ("one", "two"):
-        with closing(
-            SharedSpendLimit(tmp_path / name / "spending.sqlite", "run", UNLIMITED_USD)
-        ) as spend_limit:
+        with closing(SharedSpendLimit(tmp_path / name / "spending.sqlite", "run", MAX_USD)) as spend_limit:
             spent.append(spend_limit.spent_usd)
         with TraceStore(tmp_path / name / "traces.sqlite", create=False) as store:
             assert len(store.list()) == 16 + 3

@@ -9,9 +9,8 @@ from datetime import datetime
 from typing import Literal
 
 from podium.errors import UsageError
+from podium.types import MAX_USD
 from podium.workers.spend_limit import NANO_PER_USD
-
-MAX_USD = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ class KeyAllowance:
             if nano <= MAX_USD * NANO_PER_USD:
                 return cls(nano, _DURATIONS[match[2]])
         raise UsageError(
-            f"--budget-usd {text}: give dollars, up to {MAX_USD:,}, as 5/day, 20/month, or 100 (once and for all)."
+            f"--budget-usd {text}: give dollars, up to {MAX_USD:,.0f}, as 5/day, 20/month, or 100 (once and for all)."
         )
 
     def __str__(self) -> str:
