@@ -10,8 +10,8 @@ from jinja2 import Environment, TemplateError
 from podium.types import Message, ToolCall
 from podium.workers.chat.message_form import MessageForm
 
-STRICT = MessageForm(in_turns=True)
-GEMMA = MessageForm(in_turns=True, without_system=True)
+STRICT = MessageForm.IN_TURNS
+GEMMA = MessageForm.IN_TURNS | MessageForm.WITHOUT_SYSTEM
 CALL = ToolCall(id="c1", name="f", arguments="{}")
 
 
@@ -42,9 +42,9 @@ def told(messages: tuple[Message, ...]) -> list[str]:
 @pytest.mark.parametrize(
     ("given", "form", "folded"),
     [
-        (["s:S", "u:Q"], MessageForm(), ["s:S", "u:Q"]),
-        (["s:S", "s:D", "u:Q"], MessageForm(), ["s:S\n\nD", "u:Q"]),
-        (["u:Q", "s:R", "u:P"], MessageForm(), ["u:Q", "s:R", "u:P"]),
+        (["s:S", "u:Q"], MessageForm.AS_WRITTEN, ["s:S", "u:Q"]),
+        (["s:S", "s:D", "u:Q"], MessageForm.AS_WRITTEN, ["s:S\n\nD", "u:Q"]),
+        (["u:Q", "s:R", "u:P"], MessageForm.AS_WRITTEN, ["u:Q", "s:R", "u:P"]),
         (["s:S", "s:D", "u:Q"], STRICT, ["s:S\n\nD", "u:Q"]),
         (["s:S", "u:Q", "a:A", "s:R", "u:P"], STRICT, ["s:S\n\nR", "u:Q", "a:A", "u:P"]),
         (["u:Q", "s:R"], STRICT, ["s:R", "u:Q"]),
@@ -61,8 +61,8 @@ def told(messages: tuple[Message, ...]) -> list[str]:
         (["s:S", "u:Q"], GEMMA, ["u:S\n\nQ"]),
         (["s:S", "a:A", "u:Q"], GEMMA, ["u:S\n\n(The assistant begins.)", "a:A", "u:Q"]),
         (["s:S", "u:Q", "a:A", "u:P"], GEMMA, ["u:S\n\nQ", "a:A", "u:P"]),
-        (["u:Q", "a:A"], MessageForm(ends_with_user=True), ["u:Q", "a:A", "u:Please continue."]),
-        (["u:Q", "call"], MessageForm(ends_with_user=True), ["u:Q", "call"]),
+        (["u:Q", "a:A"], MessageForm.ENDS_WITH_USER, ["u:Q", "a:A", "u:Please continue."]),
+        (["u:Q", "call"], MessageForm.ENDS_WITH_USER, ["u:Q", "call"]),
     ],
 )
 def test_a_conversation_is_folded(given: list[str], form: MessageForm, folded: list[str]) -> None:
@@ -89,7 +89,7 @@ def test_every_conversation_fits_a_strict_template(turns: list[str]) -> None:
     for form in (STRICT, GEMMA):
         folded = form.fold(talk(*turns))
         roles = [message.role for message in folded]
-        assert "system" not in roles[(0 if form.without_system else 1) :]
+        assert "system" not in roles[(0 if MessageForm.WITHOUT_SYSTEM in form else 1) :]
         rest = [role for role in roles if role != "system"]
         assert rest == [("user", "assistant")[place % 2] for place in range(len(rest))]
         assert form.fold(folded) == folded
@@ -155,7 +155,7 @@ def render(template: str, messages: tuple[Message, ...]) -> str | None:
     ids=" ".join,
 )
 def test_errors_of_real_templates_lead_to_an_accepted_message_form(template: str, turns: list[str]) -> None:
-    messages, form = talk(*turns), MessageForm()
+    messages, form = talk(*turns), MessageForm.AS_WRITTEN
     for _ in range(4):
         said = render(template, form.fold(messages))
         if said is None:
@@ -189,7 +189,7 @@ def test_errors_of_real_templates_lead_to_an_accepted_message_form(template: str
     ],
 )
 def test_an_error_about_the_form_leads_to_another_form(said: str, turns: list[str]) -> None:
-    assert MessageForm().after(said, talk(*turns)) is not None
+    assert MessageForm.AS_WRITTEN.after(said, talk(*turns)) is not None
 
 
 @pytest.mark.parametrize(
@@ -202,4 +202,4 @@ def test_an_error_about_the_form_leads_to_another_form(said: str, turns: list[st
     ],
 )
 def test_unrelated_error_leads_to_no_other_message_form(said: str, turns: list[str]) -> None:
-    assert MessageForm().after(said, talk(*turns)) is None
+    assert MessageForm.AS_WRITTEN.after(said, talk(*turns)) is None

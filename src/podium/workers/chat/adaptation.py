@@ -35,7 +35,7 @@ class Adaptation:
     """Pairs of keys: where a request has both, the first is not sent."""
     limit_key: str | None = None
     """The key for the most tokens of a reply. None keeps the client's own."""
-    form: MessageForm = field(default_factory=MessageForm)
+    form: MessageForm = MessageForm.AS_WRITTEN
     context_tokens: int | None = None
     """The most tokens of the server's context."""
     output_tokens: int | None = None

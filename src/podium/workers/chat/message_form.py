@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from enum import Flag, auto
 
 from podium.types import Message
 
@@ -40,34 +40,32 @@ _TEMPLATE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class MessageForm:
+class MessageForm(Flag):
     """The form of messages that a chat template needs, as far as it is known."""
 
-    in_turns: bool = False
+    AS_WRITTEN = 0
+    IN_TURNS = auto()
     """One system message at the beginning, then users and assistants in turns, a user first, and none empty."""
-    without_system: bool = False
+    WITHOUT_SYSTEM = auto()
     """No system message: its text begins the first message of a user."""
-    ends_with_user: bool = False
-
-    def __or__(self, other: MessageForm) -> MessageForm:
-        return MessageForm(
-            self.in_turns or other.in_turns,
-            self.without_system or other.without_system,
-            self.ends_with_user or other.ends_with_user,
-        )
+    ENDS_WITH_USER = auto()
 
     def fold(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """The conversation in this form. Tool messages stay behind the calls that they answer."""
         leading = next((at for at, message in enumerate(messages) if message.role != "system"), len(messages))
-        if leading < 2 and not (self.in_turns or self.without_system or self.ends_with_user):
+        if leading < 2 and not self:
             return tuple(messages)
         folded = [*_as_one(messages[:leading]), *messages[leading:]]
-        if self.in_turns:
+        if self.IN_TURNS in self:
             folded = _in_turns(folded)
-        if self.without_system:
+        if self.WITHOUT_SYSTEM in self:
             folded = _without_system(folded)
-        if self.ends_with_user and folded and folded[-1].role == "assistant" and not folded[-1].tool_calls:
+        if (
+            self.ENDS_WITH_USER in self
+            and folded
+            and folded[-1].role == "assistant"
+            and not folded[-1].tool_calls
+        ):
             folded.append(Message(role="user", content=_GO_ON))
         return tuple(folded)
 
@@ -76,17 +74,17 @@ class MessageForm:
         about the form, or another form would change nothing."""
         said = said.lower()
         if _ENDS.search(said):
-            steps = [MessageForm(ends_with_user=True), MessageForm(in_turns=True, ends_with_user=True)]
+            steps = [self.ENDS_WITH_USER, self.IN_TURNS]
         elif _FORM.search(said) or _TEMPLATE.search(said):
-            steps = [
-                MessageForm(in_turns=True),
-                MessageForm(in_turns=True, without_system=True),
-                MessageForm(in_turns=True, without_system=True, ends_with_user=True),
-            ]
+            steps = [self.IN_TURNS, self.WITHOUT_SYSTEM, self.ENDS_WITH_USER]
         else:
             return None
-        before = self.fold(messages)
-        return next((form for step in steps if (form := self | step).fold(messages) != before), None)
+        before, form = self.fold(messages), self
+        for step in steps:
+            form |= step
+            if form.fold(messages) != before:
+                return form
+        return None
 
 
 def _as_one(system: Iterable[Message]) -> list[Message]:
