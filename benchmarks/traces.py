@@ -13,14 +13,14 @@ temporary folder, which TMPDIR moves: 1,000,000 traces take 11 GB, or 17 GB with
 from __future__ import annotations
 
 import argparse
-import asyncio
 import sqlite3
 import statistics
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -34,8 +34,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from rows import Row, write
 
-from podium.store import TraceStore, open_store
-from podium.store.async_store import AsyncTraceStore
+from podium.store import TraceStore
 from podium.store.query import TraceFilters, write_cursor
 from podium.store.schema import TRACES
 from podium.store.spend import SPEND_BY, SpendQuery
@@ -100,14 +99,14 @@ def traces(count: int, words: int) -> Iterator[Trace]:
         )
 
 
-async def fill(store: AsyncTraceStore, count: int, words: int) -> float:
+def fill(store: TraceStore, count: int, words: int) -> float:
     """Traces a second, handed over one by one as a server does, until the last is written."""
     began, before = time.perf_counter(), time.process_time()
     for number, trace in enumerate(traces(count, words)):
         store.add(trace)
         if number % 5000 == 4999:
-            await store.wait_until_flushed()
-    await store.wait_until_flushed()
+            store.flush()
+    store.flush()
     print(f"{1e6 * (time.process_time() - before) / count:8.0f} microseconds of the processor for a trace")
     return count / (time.perf_counter() - began)
 
@@ -145,18 +144,18 @@ def plain_inserts(path: Path, count: int, words: int) -> float:
     return count / seconds
 
 
-async def median_ms(call: Callable[[], Awaitable[object]]) -> tuple[float, float]:
+def median_ms(call: Callable[[], object]) -> tuple[float, float]:
     """Milliseconds of a call, and of the processor in this process: the medians of some."""
     taken, used = [], []
     for _ in range(TIMES):
         began, before = time.perf_counter(), time.process_time()
-        await call()
+        call()
         taken.append(1000 * (time.perf_counter() - began))
         used.append(1000 * (time.process_time() - before))
     return statistics.median(taken), statistics.median(used)
 
 
-async def measure_reads(store: AsyncTraceStore, name: str, count: int) -> list[Row]:
+def measure_reads(store: TraceStore, name: str, count: int) -> list[Row]:
     """Print the milliseconds of pages and sums, and in brackets those of the processor in this process.
 
     Returns the slowest page of the three filters that are the slowest.
@@ -184,7 +183,7 @@ async def measure_reads(store: AsyncTraceStore, name: str, count: int) -> list[R
     }.items():
         slowest, shown = 0.0, []
         for place, cursor in {"first, counted": None, "middle": middle, "end": end}.items():
-            taken, used = await median_ms(lambda f=filters, c=cursor: store.page(f, c, 50))  # type: ignore[misc]
+            taken, used = median_ms(partial(store.page, filters, cursor, 50))
             slowest = max(slowest, taken)
             shown.append(f"{place} {taken:8.2f} ms ({used:.2f})")
         print(f"{filtered:<30} {'   '.join(shown)}")
@@ -192,35 +191,35 @@ async def measure_reads(store: AsyncTraceStore, name: str, count: int) -> list[R
         measured.append(Row(work, slowest, "ms", goal=PAGE_GOAL_MS, higher_is_better=False))
     for by in SPEND_BY:
         query = SpendQuery(START.date(), START.date() + timedelta(days=count // 86_400 + 1), by)
-        taken, used = await median_ms(lambda q=query: store.spend(q))  # type: ignore[misc]
+        taken, used = median_ms(partial(store.spend, query))
         print(f"spend by {by:<11} {taken:8.2f} ms ({used:.2f})")
     return sorted(measured, key=lambda row: -row.figure)[:3]
 
 
-async def measure(
+def measure(
     place: str, name: str, count: int, words: int, peer: float, *, filled: Callable[[], object] = lambda: None
 ) -> list[Row]:
     """Print and return the figures of one store. `filled` is called between writing and reading."""
     print(name)
-    store = open_store(place)
+    store = TraceStore(place)
     try:
-        speed = await fill(store, count, words)
+        speed = fill(store, count, words)
         print(f"{speed:8.0f} traces a second, one by one; plain sqlite3 {peer:.0f}")
         work = f"{name}, {count:,} traces: inserts, one by one"
         inserts = Row(work, speed, "a second", "sqlite3 executemany", peer, INSERTS_GOAL)
         filled()
-        return [inserts, *await measure_reads(store, name, count)]
+        return [inserts, *measure_reads(store, name, count)]
     finally:
-        await store.close()
+        store.close()
 
 
-async def main(count: int, words: int, *, postgres: bool) -> list[Row]:
+def main(count: int, words: int, *, postgres: bool) -> list[Row]:
     """Measure a file, then the database, if it is wanted."""
     with TemporaryDirectory() as folder:
         peer = plain_inserts(Path(folder) / "plain.sqlite", min(count, PEER_ROWS), words)
         (Path(folder) / "plain.sqlite").unlink()
         path = Path(folder) / "traces.sqlite"
-        measured = await measure(str(path), "SQLite", count, words, peer)
+        measured = measure(str(path), "SQLite", count, words, peer)
         size = path.stat().st_size / count / 1000
         speed = imported(path, words)
         print(f"{speed:8.0f} traces a second imported; {size:.1f} kB a trace")
@@ -232,7 +231,7 @@ async def main(count: int, words: int, *, postgres: bool) -> list[Row]:
             url = server.new_database()
             # PostgreSQL does this by itself, a minute after many rows were added.
             analyze = lambda: server.psql("VACUUM ANALYZE", url.rpartition("/")[2])  # noqa: E731
-            measured += await measure(url, "PostgreSQL", count, words, peer, filled=analyze)
+            measured += measure(url, "PostgreSQL", count, words, peer, filled=analyze)
     return measured
 
 
@@ -245,4 +244,4 @@ if __name__ == "__main__":
     options = parser.parse_args()
     if options.postgres and PROGRAMS is None:
         parser.error("--postgres: no PostgreSQL is installed here")
-    write(asyncio.run(main(options.traces, options.words, postgres=options.postgres)), options.json)
+    write(main(options.traces, options.words, postgres=options.postgres), options.json)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from podium.calls.shared_spend_limit import DAY_BUDGET
-from podium.store import open_store
+from podium.store import TraceStore
 from podium.trace import Trace
 from postgres_server import DATABASES
 
@@ -71,9 +71,9 @@ def test_the_store_of_the_environment_may_be_a_database(
 
 
 async def keep(location: str, trace: Trace) -> None:
-    store = open_store(location)
+    store = TraceStore(location)
     store.add(trace)
-    await store.close()
+    store.close()
 
 
 def test_a_store_that_is_not_there_and_days_in_the_wrong_order_are_refused(podium, ask) -> None:

@@ -22,8 +22,7 @@ from podium.conductor.settings import ConductorSettings
 from podium.server.app import create_app
 from podium.server.keys import Keys, open_register
 from podium.server.service import Service
-from podium.store import open_store
-from podium.store.async_store import AsyncTraceStore
+from podium.store import TraceStore
 from podium.team import team as team_module
 from podium.team.settings import PlanSettings, ServeSettings, TeamBudget, TeamSettings
 from podium.team.team_file import TeamFile, open_pool
@@ -111,7 +110,7 @@ class Serve:
         pool: Pool | str | None = None,
         *,
         planner: str | None = None,
-        store: AsyncTraceStore | Path | None = None,
+        store: TraceStore | Path | None = None,
         keys: Any = None,
         spend_limits: Sequence[SpendLimit] = (),
         **settings: Any,
@@ -145,7 +144,7 @@ class Serve:
         workers = open_pool(team) if isinstance(pool, str) else pool
         folder = TemporaryDirectory(prefix="podium-served-")
         own = Path(folder.name) / "traces.sqlite"
-        kept = open_store(store or own) if store is None or isinstance(store, Path) else store
+        kept = TraceStore(store or own) if store is None or isinstance(store, Path) else store
         keys = Keys(open_register(own)) if keys is None else keys
         opened = team_module.Team.from_settings(
             team.model_copy(update=update),
@@ -163,7 +162,7 @@ class Serve:
                 await keys.close()
                 await opened.close()
                 if kept is not store:
-                    await kept.close()
+                    kept.close()
                 folder.cleanup()
 
         thread = threading.Thread(target=lambda: asyncio.run(life()), name="podium-serve", daemon=True)

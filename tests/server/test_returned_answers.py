@@ -17,7 +17,7 @@ from running_server import Serve
 from podium.planners import Single
 from podium.server.keys import ANONYMOUS
 from podium.server.returned_answers import CallId, ProviderStates, with_state, worker_letters, write_state
-from podium.store import open_store
+from podium.store import TraceStore
 from podium.team import Runner
 from podium.team.team_worker import TeamWorker
 from podium.trace import Plan, Reply, RoundTrace, Span
@@ -205,7 +205,7 @@ def test_another_process_finds_the_state_in_the_store(serve: Serve, model: ChatM
 
 
 async def test_state_is_found_once_another_process_has_written_it(tmp_path: Path) -> None:
-    store = open_store(tmp_path / "traces.sqlite")
+    store = TraceStore(tmp_path / "traces.sqlite")
     call = ToolCall(id="call_1", name="weather", arguments="{}")
     called = call.model_copy(update={"id": "c1", "provider_state": "{}"})
     call = call.model_copy(update={"id": str(CallId("a" * 32, worker_letters("ada"), 0))})
@@ -217,9 +217,9 @@ async def test_state_is_found_once_another_process_has_written_it(tmp_path: Path
     states = ProviderStates(store)
     assert await states.restore(said, ANONYMOUS) == said
     store.add(trace)
-    await store.wait_until_flushed()
+    store.flush()
     restored = await states.restore(said, ANONYMOUS)
-    await store.close()
+    store.close()
     assert restored.provider_state == ProviderState(worker="ada", fields=reply.provider_state)
     assert restored.tool_calls[0].provider_id == "c1"
 

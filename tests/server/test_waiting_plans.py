@@ -20,7 +20,7 @@ from podium.server.keys import Caller, Keys, open_register
 from podium.server.prepared_question import PreparedQuestion
 from podium.server.requests import ChatRequest
 from podium.server.service import Service
-from podium.store import open_store
+from podium.store import TraceStore
 from podium.team import Runner
 from podium.team.settings import PlanSettings, TeamSettings
 from podium.team.team import Team
@@ -43,29 +43,29 @@ async def planned(caller: Caller) -> Trace:
 
 @pytest.fixture
 async def plans(tmp_path: Path) -> AsyncIterator[WaitingPlans]:
-    store = open_store(tmp_path / "traces.sqlite")
+    store = TraceStore(tmp_path / "traces.sqlite")
     yield WaitingPlans(store)
-    await store.close()
+    store.close()
 
 
 @pytest.mark.parametrize("run_elsewhere", [False, True])
 async def test_cancelled_approval_leaves_the_plan_waiting_unless_run_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_elsewhere: bool
 ) -> None:
-    stores = [open_store(tmp_path / "traces.sqlite") for _ in range(2)]
+    stores = [TraceStore(tmp_path / "traces.sqlite") for _ in range(2)]
     here, there = (WaitingPlans(store) for store in stores)
     plan = await planned(ANN)
     here.add(plan, keep=True)
-    await stores[0].wait_until_flushed()
-    delete, deleted, answered = stores[0].delete, asyncio.Event(), asyncio.Event()
+    stores[0].flush()
+    call, deleted, answered = stores[0].call, asyncio.Event(), asyncio.Event()
 
-    async def slow(*args: Any, **options: Any) -> bool:
-        was_there = await delete(*args, **options)
+    async def slow(*args: Any) -> bool:
+        was_there = await call(*args)
         deleted.set()
         await answered.wait()
         return was_there
 
-    monkeypatch.setattr(stores[0], "delete", slow)
+    monkeypatch.setattr(stores[0], "call", slow)
     if run_elsewhere:
         await there.take(plan)
     taking = asyncio.create_task(here.take(plan))
@@ -75,7 +75,7 @@ async def test_cancelled_approval_leaves_the_plan_waiting_unless_run_elsewhere(
         await taking
     answered.set()
     await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
-    await stores[0].wait_until_flushed()
+    stores[0].flush()
     if not run_elsewhere:
         assert await there.find(plan.id, ANN) == plan
         await there.take(plan)
@@ -83,11 +83,11 @@ async def test_cancelled_approval_leaves_the_plan_waiting_unless_run_elsewhere(
         with pytest.raises(APIError, match="There is no plan"):
             await waiting.take(plan)
     for store in stores:
-        await store.close()
+        store.close()
 
 
 async def test_a_plan_that_is_cancelled_before_it_begins_to_run_leaves_its_trace(tmp_path: Path) -> None:
-    store = open_store(tmp_path / "traces.sqlite")
+    store = TraceStore(tmp_path / "traces.sqlite")
     pool = Pool([ScriptedWorker(name, {"": "42."}, delay=60.0) for name in ("wren", "lark")])
     team = Team.from_settings(
         TeamSettings(plan=PlanSettings(planner="random")), pool, dispatcher=Dispatcher()
@@ -104,11 +104,11 @@ async def test_a_plan_that_is_cancelled_before_it_begins_to_run_leaves_its_trace
     await background.cancel(plan.id)
     assert not await background.has(plan.id, ANN)
     await background.close()
-    trace = await store.get(plan.id)
+    trace = store.get(plan.id)
     assert (trace.status, trace.rounds[0].workflow) == ("cancelled", plan.rounds[0].workflow)
     await service.close()
     await team.close()
-    await store.close()
+    store.close()
 
 
 async def test_many_plans_of_one_caller_push_out_its_own_alone(plans: WaitingPlans) -> None:

@@ -14,7 +14,7 @@ from podium.conductor.policy import WorkerPolicy
 from podium.errors import WorkerError
 from podium.planners.constant_and_random import Constant
 from podium.store import TraceStore
-from podium.store.repository import TraceRepository
+from podium.store.trace_rows import TraceRows
 from podium.team import Runner
 from podium.team.team_worker import TeamWorker
 from podium.trace import Trace
@@ -132,7 +132,7 @@ def keep_rows(path: Path, count: int) -> Path:
             listed[4], listed[10] = question, question.lower()
             yield row._replace(listed=tuple(listed))
 
-    table = TraceRepository(path)
+    table = TraceRows(path)
     table.write(rows())
     table.database.close()
     return path

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from podium.store.async_store import AsyncTraceStore
+from podium.store import TraceStore
 from podium.trace import Trace
 from postgres_server import DATABASES, PostgresServer
 from sample_traces import build_trace
@@ -28,9 +28,9 @@ class StoreDatabase:
     url: str
     server: PostgresServer | None
 
-    def open(self, **bounds: Any) -> AsyncTraceStore:
+    def open(self, **bounds: Any) -> TraceStore:
         """A store there; with `bounds` of its queue, if given."""
-        return AsyncTraceStore(self.url, **bounds)
+        return TraceStore(self.url, **bounds)
 
     @contextmanager
     def away(self) -> Iterator[None]:
@@ -65,8 +65,8 @@ def database(
 
 
 @pytest.fixture
-async def kept(database: StoreDatabase) -> AsyncIterator[AsyncTraceStore]:
+async def kept(database: StoreDatabase) -> AsyncIterator[TraceStore]:
     """An empty store."""
     store = database.open()
     yield store
-    await store.close()
+    store.close()

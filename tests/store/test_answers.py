@@ -26,7 +26,15 @@ def keep(tmp_path: Path, make_trace: Callable[..., Trace]) -> Callable[..., Path
                     make_trace(
                         f"t{number}",
                         started_at=f"2026-03-01T10:00:{number:02}+00:00",
-                        rounds=(RoundTrace(plan=Plan("", Acceptance()), spans=tuple(spans)),),
+                        rounds=(
+                            RoundTrace(
+                                plan=Plan("", Acceptance()),
+                                spans=tuple(
+                                    span.model_copy(update={"position": position})
+                                    for position, span in enumerate(spans)
+                                ),
+                            ),
+                        ),
                     )
                 )
         return tmp_path / "traces.sqlite"

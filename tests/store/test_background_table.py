@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
-from podium.store.async_store import AsyncTraceStore
+from podium.store import TraceStore
 from podium.store.background_table import ALIVE_S, BackgroundTable
 from podium.store.database import SqlNow
 from podium.store.schema import BACKGROUND
@@ -14,12 +14,12 @@ from podium.trace import Trace
 B = BACKGROUND.c
 
 
-async def change(store: AsyncTraceStore, id: str, **values: Any) -> None:
-    await store.rows(update(BACKGROUND).where(B.id == id).values(**values))
+async def change(store: TraceStore, id: str, **values: Any) -> None:
+    await store.database.rows(update(BACKGROUND).where(B.id == id).values(**values))
 
 
-async def statuses(store: AsyncTraceStore, *ids: str) -> list[str]:
-    return [(await store.get(id)).status for id in ids]
+async def statuses(store: TraceStore, *ids: str) -> list[str]:
+    return [store.get(id).status for id in ids]
 
 
 @pytest.fixture
@@ -31,9 +31,7 @@ def failed(make_trace):
     return make
 
 
-async def test_response_belongs_to_its_server_until_its_trace_is_stored(
-    kept: AsyncTraceStore, failed
-) -> None:
+async def test_response_belongs_to_its_server_until_its_trace_is_stored(kept: TraceStore, failed) -> None:
     table = BackgroundTable(kept)
     await table.add(failed("r"), "one")
     assert await table.find("r", "eve") is None
@@ -51,14 +49,14 @@ async def test_response_belongs_to_its_server_until_its_trace_is_stored(
     assert await table.find("r") is None
 
 
-async def test_a_deleted_response_is_no_longer_its_server_s(kept: AsyncTraceStore, failed) -> None:
+async def test_a_deleted_response_is_no_longer_its_server_s(kept: TraceStore, failed) -> None:
     table = BackgroundTable(kept)
     await table.add(failed("r"), "one")
     await table.delete("r")
     assert (await table.find("r"), await table.beat("one")) == (None, {})
 
 
-async def test_response_of_a_dead_server_is_read_as_failed(kept: AsyncTraceStore, failed) -> None:
+async def test_response_of_a_dead_server_is_read_as_failed(kept: TraceStore, failed) -> None:
     table = BackgroundTable(kept)
     for id in ("alive", "dead", "ended"):
         await table.add(failed(id), "one")
@@ -66,18 +64,18 @@ async def test_response_of_a_dead_server_is_read_as_failed(kept: AsyncTraceStore
     await change(kept, "dead", heartbeat=SqlNow() - 2 * ALIVE_S)
     await change(kept, "ended", heartbeat=SqlNow() - 2 * ALIVE_S)
     kept.add(failed("ended").model_copy(update={"status": "ok", "answer": "4"}))  # Killed before `end`.
-    await kept.wait_until_flushed()
+    kept.flush()
     assert await table.find("dead", "ann") is None
-    assert await kept.get("dead") == failed("dead")
+    assert kept.get("dead") == failed("dead")
     assert await statuses(kept, "dead", "ended") == ["failed", "ok"]
-    assert [id for (id,) in await kept.rows(select(B.id))] == ["alive"]
+    assert [id for (id,) in await kept.database.rows(select(B.id))] == ["alive"]
     # A server that had only stood still keeps no other trace.
     assert await table.beat("one") == {"alive": False}
 
 
 @pytest.mark.parametrize("date", [None, -1e300, 1e12, 1e300, float("inf"), float("nan")])
 async def test_invalid_heartbeat_date_keeps_no_response_in_progress(
-    kept: AsyncTraceStore, failed, date: float | None
+    kept: TraceStore, failed, date: float | None
 ) -> None:
     table = BackgroundTable(kept)
     await table.add(failed("r"), "one")
@@ -88,7 +86,7 @@ async def test_invalid_heartbeat_date_keeps_no_response_in_progress(
 
 @pytest.mark.parametrize("document", [None, "", "{}", '{"id": "other"}', "[" * 10_000])
 async def test_damaged_response_of_a_dead_server_is_read_as_failed(
-    kept: AsyncTraceStore, failed, document: str | None
+    kept: TraceStore, failed, document: str | None
 ) -> None:
     table = BackgroundTable(kept)
     await table.add(failed("r"), "one")
@@ -96,16 +94,16 @@ async def test_damaged_response_of_a_dead_server_is_read_as_failed(
     assert await table.find("r") is not None
     await change(kept, "r", heartbeat=0.0)
     await table.end_lost()
-    found = await kept.get("r", "ann")
+    found = kept.get("r", "ann")
     assert (found.status, found.id) == ("failed", "r")
-    assert await kept.rows(select(B.id)) == []
+    assert await kept.database.rows(select(B.id)) == []
 
 
 async def test_lost_response_that_another_server_is_ending_stays_in_progress(
-    kept: AsyncTraceStore, failed, monkeypatch: pytest.MonkeyPatch
+    kept: TraceStore, failed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other server takes the row after this one has read it, and has not stored the trace yet."""
-    table, read = BackgroundTable(kept), kept.rows
+    table, read = BackgroundTable(kept), kept.database.rows
     await table.add(failed("r"), "one")
     await change(kept, "r", heartbeat=0.0)
 
@@ -115,7 +113,7 @@ async def test_lost_response_that_another_server_is_ending_stays_in_progress(
         await change(kept, "r", holder="another", heartbeat=SqlNow())
         return rows
 
-    monkeypatch.setattr(kept, "rows", overtaken)
+    monkeypatch.setattr(kept.database, "rows", overtaken)
     found = await table.find("r")
     assert found is not None
     assert found.trace == failed("r")

@@ -14,7 +14,6 @@ from sqlalchemy import text
 
 from podium.errors import UsageError
 from podium.store import TraceStore
-from podium.store.async_store import AsyncTraceStore
 from podium.store.query import TraceFilters
 from podium.trace.serialization import read_jsonl, to_json
 from podium.trace.validation import MAX_TRACE_NUMBER
@@ -146,44 +145,46 @@ ONLY_SQLITE: list[Callable[[str], tuple[str, Any]]] = [
 ]
 
 
-async def damage(store: AsyncTraceStore, make_trace: Any, way: Callable[[str], tuple[str, Any]]) -> str:
+async def damage(store: TraceStore, make_trace: Any, way: Callable[[str], tuple[str, Any]]) -> str:
     """Damage the row of the middle one of three traces; returns the damaged column."""
     for day in (1, 2, 3):
         store.add(make_trace(f"t{day}", started_at=f"2026-03-0{day}T10:00:00+00:00"))
-    await store.wait_until_flushed()
+    store.flush()
     column, value = way(to_json(make_trace("t2")))
     table = "podium_documents" if column == "document" else "traces"
-    await store.rows(text(f"UPDATE {table} SET {column} = :value WHERE id = 't2'").bindparams(value=value))
+    await store.database.rows(
+        text(f"UPDATE {table} SET {column} = :value WHERE id = 't2'").bindparams(value=value)
+    )
     return column
 
 
-async def check(store: AsyncTraceStore, column: str) -> None:
-    page = await store.page(TraceFilters())
+async def check(store: TraceStore, column: str) -> None:
+    page = store.page(TraceFilters())
     listed = {trace.id for trace in page.traces}
     assert {"t1", "t3"} <= listed
     assert len(listed) + page.damaged == 3
     pages, cursor = [], None
     while True:
-        one = await store.page(TraceFilters(), cursor, 1)
+        one = store.page(TraceFilters(), cursor, 1)
         pages += [trace.id for trace in one.traces]
         cursor = one.next
         if cursor is None:
             break
     assert {"t1", "t3"} <= set(pages)
-    exported = [json.loads(line)["id"] async for line in store.export(TraceFilters())]
+    exported = [json.loads(line)["id"] for line in store.export(TraceFilters())]
     assert {"t1", "t3"} <= set(exported)
-    assert {trace.id for trace in await store.newest(3)} >= {"t1", "t3"}
+    assert {trace.id for trace in store.newest(3)} >= {"t1", "t3"}
     if column == "document":
         assert "t2" not in exported
         with pytest.raises(UsageError, match="The trace t2 is damaged"):
-            await store.get("t2")
-    assert (await store.get("t3")).id == "t3"
-    assert await store.delete("t2")
+            store.get("t2")
+    assert store.get("t3").id == "t3"
+    assert store.delete("t2")
 
 
 @pytest.mark.parametrize("way", DAMAGES)
 async def test_a_damaged_row_hides_no_others(
-    kept: AsyncTraceStore, make_trace: Any, way: Callable[[str], tuple[str, Any]]
+    kept: TraceStore, make_trace: Any, way: Callable[[str], tuple[str, Any]]
 ) -> None:
     await check(kept, await damage(kept, make_trace, way))
 
@@ -193,7 +194,7 @@ async def test_a_damaged_row_of_a_file_hides_no_others_from_commands(
     make_trace: Any, way: Callable[[str], tuple[str, Any]], tmp_path: Path
 ) -> None:
     path = tmp_path / "t.sqlite"
-    served = AsyncTraceStore(path)
+    served = TraceStore(path)
     column = await damage(served, make_trace, way)
     with TraceStore(path) as store:
         listed = [summary.id for summary in store.list()]
@@ -207,7 +208,7 @@ async def test_a_damaged_row_of_a_file_hides_no_others_from_commands(
             with pytest.raises(UsageError, match="The trace t2 is damaged"):
                 store.get("t2")
     await check(served, column)
-    await served.close()
+    served.close()
 
 
 def test_trace_with_invalid_utf8_hides_no_other_traces(make_trace: Any, tmp_path: Path) -> None:

@@ -14,8 +14,7 @@ from random import Random
 import pytest
 
 from podium.errors import StoreError, UsageError
-from podium.store import open_store
-from podium.store.async_store import AsyncTraceStore
+from podium.store import TraceStore
 from podium.store.database import PostgresAddress
 from podium.store.query import TraceFilters
 from podium.trace import Trace
@@ -30,17 +29,13 @@ def database(url: str) -> str:
 
 def test_servers_that_start_together_make_the_tables_once(postgres_url: str, make_trace: MakeTrace) -> None:
     with ThreadPoolExecutor(6) as starting:
-        stores = list(starting.map(open_store, [postgres_url] * 6))
+        stores = list(starting.map(TraceStore, [postgres_url] * 6))
 
-    async def use() -> None:
         for number, store in enumerate(stores):
             store.add(make_trace(f"t{number}"))
-        await asyncio.gather(*(store.close() for store in stores))
-        last = open_store(postgres_url)
-        assert (await last.page(TraceFilters())).total == 6
-        await last.close()
-
-    asyncio.run(use())
+        list(starting.map(TraceStore.close, stores))
+    with TraceStore(postgres_url) as last:
+        assert last.page(TraceFilters()).total == 6
 
 
 @pytest.mark.parametrize(
@@ -62,7 +57,7 @@ def test_no_error_repeats_the_password(
 ) -> None:
     url = change(postgres_url, postgres_server.port)
     with pytest.raises(UsageError) as refused:
-        open_store(url)
+        TraceStore(url)
     told: BaseException | None = refused.value
     assert said in str(told)
     while told is not None:
@@ -84,7 +79,7 @@ async def test_database_outage_is_logged_without_the_password(
     make_trace: MakeTrace,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    store = open_store(postgres_url)
+    store = TraceStore(postgres_url, patience_s=10.0)
     with caplog.at_level(logging.DEBUG):
         postgres_server.stop()
         try:
@@ -94,7 +89,7 @@ async def test_database_outage_is_logged_without_the_password(
                     await asyncio.sleep(0.02)
         finally:
             postgres_server.start()
-        await store.close()
+        store.close()
     ours = [record.getMessage() for record in caplog.records if record.name == "podium.trace"]
     assert "Traces wait, and are written when that works again." in ours[0]
     assert ours[-1].endswith("can be written again.")
@@ -104,7 +99,7 @@ async def test_database_outage_is_logged_without_the_password(
 async def test_a_connection_that_is_cut_costs_no_trace(
     postgres_url: str, postgres_server: PostgresServer, make_trace: MakeTrace
 ) -> None:
-    store = open_store(postgres_url)
+    store = TraceStore(postgres_url, patience_s=10.0)
     for number in range(20):
         for part in range(50):
             store.add(make_trace(f"{number:02}-{part:02}"))
@@ -112,10 +107,10 @@ async def test_a_connection_that_is_cut_costs_no_trace(
             postgres_server.psql,
             f"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = '{database(postgres_url)}'",
         )
-    await store.close()
-    last = open_store(postgres_url)
-    assert (await last.page(TraceFilters())).total == 1000
-    await last.close()
+    store.close()
+    last = TraceStore(postgres_url)
+    assert last.page(TraceFilters()).total == 1000
+    last.close()
 
 
 async def test_a_database_that_hangs_blocks_only_its_readers(
@@ -124,64 +119,64 @@ async def test_a_database_that_hangs_blocks_only_its_readers(
     """One of whose table somebody else keeps a lock."""
     import psycopg  # noqa: PLC0415
 
-    store = open_store(postgres_url)
+    store = TraceStore(postgres_url, patience_s=10.0)
     other = await psycopg.AsyncConnection.connect(postgres_url)
     async with other.transaction():
         await other.execute("LOCK TABLE podium_documents")
         for number in range(300):
             store.add(make_trace(f"t{number}"))
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(store.get("t1"), 0.5)
+            await asyncio.wait_for(store.call(store.get, "t1"), 0.5)
     await other.close()
-    assert (await store.get("t299")).id == "t299"
-    await store.close()
+    assert store.get("t299").id == "t299"
+    store.close()
 
 
 def test_newer_database_format_and_other_encodings_are_refused(
     postgres_url: str, postgres_server: PostgresServer
 ) -> None:
-    asyncio.run(open_store(postgres_url).close())
+    TraceStore(postgres_url).close()
     postgres_server.psql("UPDATE podium_formats SET version = 9", database(postgres_url))
     with pytest.raises(UsageError, match=r"another version of Podium \(format 9, this one knows 1\); give"):
-        open_store(postgres_url)
+        TraceStore(postgres_url)
     postgres_server.psql("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
     with pytest.raises(UsageError, match="has the encoding LATIN1"):
-        open_store(postgres_server.url("latin"))
+        TraceStore(postgres_server.url("latin"))
 
 
 async def test_a_user_who_may_only_write_goes_on_with_the_tables_there(
     postgres_url: str, postgres_server: PostgresServer, make_trace: MakeTrace
 ) -> None:
-    await open_store(postgres_url).close()
+    TraceStore(postgres_url).close()
     for statement in (
         "CREATE ROLE clerk LOGIN PASSWORD 'clerk'",
         "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO clerk",
     ):
         postgres_server.psql(statement, database(postgres_url))
     server = postgres_url.partition("@")[2]
-    store = open_store(f"postgresql://clerk:clerk@{server}")
+    store = TraceStore(f"postgresql://clerk:clerk@{server}")
     store.add(make_trace())
-    assert await store.get("t1") == make_trace()
-    await store.close()
+    assert store.get("t1") == make_trace()
+    store.close()
 
 
 async def test_trace_refused_by_the_database_is_set_aside_without_blocking(
     postgres_url: str, postgres_server: PostgresServer, make_trace: MakeTrace, tmp_path, monkeypatch
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    store = open_store(postgres_url)
+    store = TraceStore(postgres_url, patience_s=10.0)
     postgres_server.psql(
         "ALTER TABLE traces ADD CHECK (id <> 'bad')",
         database(postgres_url),
     )
     for id_ in ("t1", "bad", "t2"):
         store.add(make_trace(id_))
-    assert (await store.get("t2")).id == "t2"
-    assert (await store.get("t1")).id == "t1"
+    assert store.get("t2").id == "t2"
+    assert store.get("t1").id == "t1"
     with pytest.raises(
         StoreError, match=r"could not be written to postgresql://127.0.0.1:\d+/podium_\w+ are in"
     ):
-        await store.close()
+        store.close()
     (file,) = tmp_path.rglob("refused-*.jsonl")
     assert '"id":"bad"' in file.read_text()
 
@@ -191,31 +186,31 @@ async def test_a_spilled_trace_that_the_database_refuses_blocks_no_others(
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     wide = make_trace("wide", planner=Random(0).randbytes(6000).hex())
-    stores = [AsyncTraceStore(postgres_url, patience_s=0.2) for _ in range(2)]
+    stores = [TraceStore(postgres_url, patience_s=0.2) for _ in range(2)]
     postgres_server.stop()
     try:
         for store, ids in zip(stores, (("t1", "wide", "t2"), ("t3",)), strict=True):
             for id_ in ids:
                 store.add(wide if id_ == "wide" else make_trace(id_))
             with pytest.raises(StoreError):
-                await store.close()
+                store.close()
     finally:
         postgres_server.start()
-    following = open_store(postgres_url)
+    following = TraceStore(postgres_url)
     following.add(make_trace("t4"))
-    await following.wait_until_flushed()
-    page = await following.page(TraceFilters())
+    following.flush()
+    page = following.page(TraceFilters())
     assert {trace.id for trace in page.traces} == {"t1", "t2", "t3", "t4"}
-    await following.close()
+    following.close()
     assert not [*tmp_path.rglob("unwritten-*.jsonl")]
     (file,) = tmp_path.rglob("refused-*.jsonl")
     assert '"id":"wide"' in file.read_text()
 
 
 def test_a_missing_extra_is_one_sentence(postgres_url: str) -> None:
-    without = "import sys; sys.modules['psycopg'] = None; from podium.store import open_store; "
+    without = "import sys; sys.modules['psycopg'] = None; from podium.store import TraceStore; "
     told = subprocess.run(
-        [sys.executable, "-c", without + "open_store(sys.argv[1])", postgres_url],
+        [sys.executable, "-c", without + "TraceStore(sys.argv[1])", postgres_url],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert told.stderr.splitlines()[-1].endswith(
@@ -228,4 +223,4 @@ def test_unresponsive_database_server_is_given_up(monkeypatch: pytest.MonkeyPatc
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         with pytest.raises(UsageError, match=r"cannot be opened \(.*timeout"):
-            open_store(f"postgresql://u:p@127.0.0.1:{port}/x")
+            TraceStore(f"postgresql://u:p@127.0.0.1:{port}/x")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from podium.errors import UsageError
-from podium.store.async_store import AsyncTraceStore
+from podium.store import TraceStore
 from podium.store.spend import SPEND_BY, Accuracy, SpendBy, SpendQuery
 from podium.trace import Attempt, Outcome, Plan, Reply, RoundTrace, Span, Trace
 from podium.trace.costs import PLANNING, Cost, costs_of
@@ -101,9 +101,9 @@ def questions(make_trace: MakeTrace) -> list[Trace]:
 
 
 async def sums(
-    store: AsyncTraceStore, by: SpendBy, owner: str | None = None
+    store: TraceStore, by: SpendBy, owner: str | None = None
 ) -> dict[str | None, tuple[float, ...]]:
-    spend = await store.spend(SpendQuery(FIRST, LAST, by, owner))
+    spend = store.spend(SpendQuery(FIRST, LAST, by, owner))
     found = {}
     for group in spend.groups:
         one = group.sums
@@ -113,7 +113,7 @@ async def sums(
 
 
 async def test_dollars_are_summed_by_worker_key_planner_and_day(
-    kept: AsyncTraceStore, make_trace: MakeTrace
+    kept: TraceStore, make_trace: MakeTrace
 ) -> None:
     traces = questions(make_trace)
     for trace in traces:
@@ -139,16 +139,16 @@ async def test_dollars_are_summed_by_worker_key_planner_and_day(
         ("2026-03-31", (0, 0, 1, 1, 1)),
     ]
     for by in SPEND_BY:
-        total = (await kept.spend(SpendQuery(FIRST, LAST, by))).total
+        total = kept.spend(SpendQuery(FIRST, LAST, by)).total
         assert total.cost_usd == sum(trace.cost_usd for trace in traces[:4])
         assert (total.questions, total.calls, total.planning_usd, total.unpriced_calls) == (4, 7, 0.375, 2)
 
 
-async def test_a_key_is_told_of_its_own_questions_alone(kept: AsyncTraceStore, make_trace: MakeTrace) -> None:
+async def test_a_key_is_told_of_its_own_questions_alone(kept: TraceStore, make_trace: MakeTrace) -> None:
     for trace in questions(make_trace):
         kept.add(trace)
-    await kept.set_outcome("a", Outcome(right=True, at="2026-03-02T00:00:00Z"))
-    await kept.set_outcome("d", Outcome(right=False, at="2026-03-02T00:00:00Z"))
+    kept.set_outcome("a", Outcome(right=True, at="2026-03-02T00:00:00Z"))
+    kept.set_outcome("d", Outcome(right=False, at="2026-03-02T00:00:00Z"))
     assert await sums(kept, "key", "lab") == {"lab": (0, 0, 1, 1, 1)}
     for owner, judged in [
         ("lab", Accuracy(0, 1)),
@@ -156,38 +156,38 @@ async def test_a_key_is_told_of_its_own_questions_alone(kept: AsyncTraceStore, m
         ("", None),
         (None, Accuracy(1, 2)),
     ]:
-        assert (await kept.spend(SpendQuery(FIRST, LAST, "planner", owner))).accuracy == judged
+        assert kept.spend(SpendQuery(FIRST, LAST, "planner", owner)).accuracy == judged
 
 
 async def test_rewritten_trace_counts_once_with_its_latest_cost(
-    kept: AsyncTraceStore, make_trace: MakeTrace
+    kept: TraceStore, make_trace: MakeTrace
 ) -> None:
     for usd in (0.5, 0.25):
         kept.add(priced(make_trace, "a", step("ada", usd)))
         kept.add(priced(make_trace, "b", step("bob", usd)))
         assert (await sums(kept, "worker"))["ada"][0] == usd
-    await kept.delete("a")
+    kept.delete("a")
     assert set(await sums(kept, "worker")) == {None, "bob"}
-    await kept.delete("b")
+    kept.delete("b")
     assert await sums(kept, "worker") == {}
 
 
 async def test_accuracy_counts_judged_traces_of_each_called_worker(
-    kept: AsyncTraceStore, make_trace: MakeTrace
+    kept: TraceStore, make_trace: MakeTrace
 ) -> None:
     for number in range(12):
         spans = [step("ada")] + [step("bob")] * (number < 4)
         kept.add(priced(make_trace, f"t{number}", *spans, owner="shop" if number % 2 else None))
         if number < 10:
-            await kept.set_outcome(f"t{number}", Outcome(right=number < 8, at="2026-03-02T00:00:00Z"))
-    await kept.set_outcome("t11", Outcome(note="?", at="2026-03-02T00:00:00Z"))
-    by_worker = await kept.spend(SpendQuery(FIRST, LAST, "worker"))
+            kept.set_outcome(f"t{number}", Outcome(right=number < 8, at="2026-03-02T00:00:00Z"))
+    kept.set_outcome("t11", Outcome(note="?", at="2026-03-02T00:00:00Z"))
+    by_worker = kept.spend(SpendQuery(FIRST, LAST, "worker"))
     assert {group.name: group.accuracy for group in by_worker.groups} == {
         None: Accuracy(8, 10),
         "ada": Accuracy(8, 10),
         "bob": Accuracy(4, 4),
     }
-    by_key = await kept.spend(SpendQuery(FIRST, LAST, "key"))
+    by_key = kept.spend(SpendQuery(FIRST, LAST, "key"))
     assert {group.name: group.accuracy for group in by_key.groups} == {
         None: Accuracy(4, 5),
         "shop": Accuracy(4, 5),

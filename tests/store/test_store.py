@@ -14,7 +14,7 @@ from loaded_programs import loaded_python
 from podium.errors import StoreError, UsageError
 from podium.sqlite_files import default_store_path
 from podium.store import TraceStore
-from podium.store.repository import TraceRepository
+from podium.store.trace_rows import TraceRows
 from podium.trace import Trace
 from podium.trace.serialization import TraceRow, to_row
 
@@ -98,19 +98,19 @@ def test_interrupted_batch_stores_no_trace(store, make_trace):
 
 
 def test_replacing_or_deleting_a_trace_reads_no_other_traces(store, make_trace):
-    repository = store._repository
+    rows = store._rows
     statements = []
 
     def note(connection, cursor, statement, parameters, *context):
         statements.append((statement, parameters))
 
-    event.listen(repository.database._writers, "before_cursor_execute", note)
+    event.listen(store.database._writers, "before_cursor_execute", note)
     for _ in range(2):
-        repository.write([to_row(make_trace("t1")), to_row(make_trace("t2"))])
-    repository.set_outcome(make_trace("t1"))
-    assert repository.delete("t1")
+        rows.write([to_row(make_trace("t1")), to_row(make_trace("t2"))])
+    rows.set_outcome(make_trace("t1"))
+    assert rows.delete("t1")
     plans = []
-    with closing(sqlite3.connect(store.path)) as connection:
+    with closing(sqlite3.connect(store.name)) as connection:
         for statement, parameters in statements:
             if statement.startswith(("SELECT", "DELETE", "UPDATE")):
                 plans += connection.execute(f"EXPLAIN QUERY PLAN {statement}", parameters).fetchall()
@@ -220,12 +220,12 @@ def test_a_locked_file_keeps_traces_waiting_and_loses_none(tmp_path, make_trace,
 def test_close_spills_unflushed_traces_without_another_write_attempt(tmp_path, make_trace, monkeypatch):
     begun = []
 
-    def refuse(table: TraceRepository, rows: list[TraceRow]) -> None:
+    def refuse(table: TraceRows, rows: list[TraceRow]) -> None:
         begun.append(closing_now)
         raise StoreError("The file is locked.", retryable=True)
 
     closing_now = False
-    monkeypatch.setattr(TraceRepository, "write", refuse)
+    monkeypatch.setattr(TraceRows, "write", refuse)
     store = TraceStore(tmp_path / "t.sqlite")
     store.add(make_trace())
     with pytest.raises(StoreError, match="locked"):
@@ -256,14 +256,14 @@ def test_spilled_traces_are_found_however_the_store_is_named(tmp_path, make_trac
 
 
 def test_a_trace_that_cannot_be_written_at_all_does_not_stop_the_others(tmp_path, make_trace, monkeypatch):
-    write = TraceRepository.write
+    write = TraceRows.write
 
-    def refuse(table: TraceRepository, rows: list[TraceRow]) -> None:
+    def refuse(table: TraceRows, rows: list[TraceRow]) -> None:
         if any(row.id == "b" * 32 for row in rows):
             raise StoreError("string or blob too big", retryable=False)
         write(table, rows)
 
-    monkeypatch.setattr(TraceRepository, "write", refuse)
+    monkeypatch.setattr(TraceRows, "write", refuse)
     store = TraceStore(tmp_path / "t.sqlite")
     for letter in "abc":
         store.add(make_trace(letter * 32))

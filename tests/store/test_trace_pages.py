@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine
 
-from podium.store.async_store import AsyncTraceStore
+from podium.store import TraceStore
 from podium.store.query import TraceFilters, TracePage, TraceStatements
 from podium.trace import Outcome, Plan, RoundTrace, Span, Trace
 from podium.types import Spent
@@ -25,15 +25,15 @@ def worked(name: str, usd: float = 0.0) -> tuple[RoundTrace, ...]:
     return (RoundTrace(plan=Plan("", Acceptance()), spans=(span,)),)
 
 
-async def pages(store: AsyncTraceStore, filters: TraceFilters, limit: int) -> list[TracePage]:
-    found = [await store.page(filters, None, limit)]
+async def pages(store: TraceStore, filters: TraceFilters, limit: int) -> list[TracePage]:
+    found = [store.page(filters, None, limit)]
     while found[-1].next is not None:
-        found.append(await store.page(filters, found[-1].next, limit))
+        found.append(store.page(filters, found[-1].next, limit))
     return found
 
 
 async def test_pages_of_partial_scans_list_each_trace_once(
-    kept: AsyncTraceStore, make_trace: MakeTrace, monkeypatch: pytest.MonkeyPatch
+    kept: TraceStore, make_trace: MakeTrace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("podium.store.query.SCANNED", 4)
     made = []
@@ -67,7 +67,7 @@ async def test_pages_of_partial_scans_list_each_trace_once(
 
 
 async def test_empty_page_has_a_cursor_to_read_on(
-    kept: AsyncTraceStore, make_trace: MakeTrace, monkeypatch: pytest.MonkeyPatch
+    kept: TraceStore, make_trace: MakeTrace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("podium.store.query.SCANNED", 3)
     for number in range(7):
@@ -77,22 +77,22 @@ async def test_empty_page_has_a_cursor_to_read_on(
     assert [[row.id for row in page.traces] for page in found] == [[], [], ["t0"]]
     assert [page.total for page in found] == [None, None, None]
     # What is added meanwhile must not make the next page repeat a trace.
-    first = await kept.page(TraceFilters(q="hay"), None, 3)
+    first = kept.page(TraceFilters(q="hay"), None, 3)
     kept.add(make_trace("t9", started_at="2026-03-09T00:00:00Z", text="hay"))
-    second = await kept.page(TraceFilters(q="hay"), first.next, 3)
+    second = kept.page(TraceFilters(q="hay"), first.next, 3)
     assert [row.id for row in (*first.traces, *second.traces)] == ["t6", "t5", "t4", "t3", "t2", "t1"]
 
 
 async def test_a_replaced_or_deleted_trace_is_not_found_by_its_workers(
-    kept: AsyncTraceStore, make_trace: MakeTrace
+    kept: TraceStore, make_trace: MakeTrace
 ) -> None:
     kept.add(make_trace("a", rounds=worked("ada")))
-    await kept.wait_until_flushed()
+    kept.flush()
     kept.add(make_trace("a", rounds=worked("bob"), started_at="2026-03-02T00:00:00Z"))
     for worker, ids in [("ada", []), ("bob", ["a"])]:
-        assert [row.id for row in (await kept.page(TraceFilters(worker=worker))).traces] == ids
-    assert await kept.delete("a")
-    assert (await kept.page(TraceFilters(worker="bob"))).total == 0
+        assert [row.id for row in kept.page(TraceFilters(worker=worker)).traces] == ids
+    assert kept.delete("a")
+    assert kept.page(TraceFilters(worker="bob")).total == 0
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ async def test_sqlite_reads_a_page_from_an_index_without_sorting(
     tmp_path: Path, filters: TraceFilters
 ) -> None:
     path = tmp_path / "traces.sqlite"
-    await AsyncTraceStore(path).close()
+    TraceStore(path).close()
     cursor = "WzE3NzIzNTkyMDAuMCwgImEiXQ"
     made = TraceStatements(filters)
     statements = [made.page(None, 50), made.page(cursor, 50), made.count(), made.end_of_scan(cursor)]

@@ -19,17 +19,19 @@ from podium.errors import UsageError
 from podium.server.app import create_app
 from podium.server.keys.keys import Keys, open_register, require_keys
 from podium.server.process_group import ServerProcess, run_group
-from podium.server.process_peers import ProcessPeers, flush_peers_before_reads
+from podium.server.process_peers import ProcessPeers
 from podium.server.service import Service
 from podium.server.serving import listen, serve_app
 from podium.server.telemetry import open_telemetry
-from podium.store import open_store
+from podium.store import TraceStore
 from podium.team.settings import TeamSettings
 from podium.team.team import Team
 from podium.team.team_file import TeamFile, open_pool
 from podium.team.team_worker import share_limits
 from podium.workers.pool import Pool
 
+_PATIENCE_S = 10.0
+"""Seconds for which the server tries at its end to write traces, before it spills them to a file."""
 _print_line = partial(print, flush=True)
 
 
@@ -93,8 +95,8 @@ async def _open_service(
     if store is None:
         raise UsageError("A server keeps its traces and keys in a store: name one, instead of store=false.")
     async with AsyncExitStack() as opened:
-        traces = open_store(store, alone=process is None)
-        opened.push_async_callback(traces.close)
+        traces = TraceStore(store, alone=process is None, patience_s=_PATIENCE_S)
+        opened.push_async_callback(asyncio.to_thread, traces.close)
         keys = Keys(open_register(store))
         opened.push_async_callback(keys.close)
         await require_keys(settings.serve.host, keys)
@@ -111,7 +113,6 @@ async def _open_service(
             peers = await opened.enter_async_context(
                 ProcessPeers(process.folder, process.number, process.process_count)
             )
-            flush_peers_before_reads(traces, peers)
         yield Service(
             team,
             store=traces,

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import closing
 from datetime import UTC, date, datetime
-from pathlib import Path
 
 from podium.calls.shared_spend_limit import open_day_limit
 from podium.cli.options import Flag, StoreLocation, read_time
 from podium.cli.printable import counted, dollars, priced, print_columns, say, shorten
 from podium.cli.team_file import found_day_usd, found_store
 from podium.cli.terminal import print_json
-from podium.errors import UsageError
 from podium.sqlite_files import default_store
-from podium.store import open_store
-from podium.store.schema import WAY_OUT
+from podium.store import TraceStore
 from podium.store.spend import Accuracy, SpendBy, SpendQuery, SpendReport, SpendSums
 
 _NAMELESS: dict[SpendBy, str] = {"worker": "(planning)", "key": "(no key)"}
@@ -40,9 +36,8 @@ def spend(
     query = SpendQuery.of(_day(since), _day(until), by)
     day_usd = None if json else found_day_usd()
     location = store or found_store() or default_store()
-    if "://" not in location and not Path(location).expanduser().is_file():
-        raise UsageError(f"There is no trace store at {location}; `podium ask` makes one, or {WAY_OUT}.")
-    report = asyncio.run(_read(location, query))
+    with TraceStore(location, create=False) as traces:
+        report = traces.spend(query)
     if json:
         print_json(report.document)
         return 0
@@ -58,14 +53,6 @@ def spend(
 
 def _day(text: str | None) -> date | None:
     return None if text is None else read_time(text, datetime.now(UTC)).date()
-
-
-async def _read(location: str, query: SpendQuery) -> SpendReport:
-    store = open_store(location)
-    try:
-        return await store.spend(query)
-    finally:
-        await store.close()
 
 
 def _print(report: SpendReport) -> None:

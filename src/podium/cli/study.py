@@ -34,7 +34,7 @@ from podium.evals.study.study_run import StudyRun
 from podium.evals.study.study_settings import StudySettings
 from podium.files import lock_folder
 from podium.sqlite_files import check_is_file
-from podium.store import read_traces
+from podium.store import TraceStore
 from podium.team.team_file import open_pool
 
 Preset = Annotated[
@@ -157,8 +157,10 @@ def _shadow(
     if not path.is_file():
         raise UsageError(f"There is no trace store at {path}; name one with --traces.")
     workers = open_pool(team, rated=False)
-    traces = (trace for trace in read_traces(path) if trace is not None)
-    study_questions = questions_of_traces(traces, share=share, size=questions, seed=options.settings.seed)
+    with TraceStore(path, read_only=True) as store:
+        study_questions = questions_of_traces(
+            store.iterate(), share=share, size=questions, seed=options.settings.seed
+        )
     made_of = {"traces": str(path), "share": share, "seed": options.settings.seed, "questions": questions}
     return _run_study(StudyRun(team, workers, study_questions, options.settings, run), options, made_of)
 

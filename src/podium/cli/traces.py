@@ -105,7 +105,7 @@ def show(
             newest = traces.list(limit=1)
             _tell_damaged(traces)
             if not newest:
-                raise UsageError(f"There are no traces in {traces.path} yet; `podium ask` makes them.")
+                raise UsageError(f"There are no traces in {traces.name} yet; `podium ask` makes them.")
             id_ = newest[0].id
         trace = traces.get(id_.strip())
     if json:
@@ -191,7 +191,7 @@ def import_traces(file: Path, /, *, store: StoreFile = None) -> int:
         raise UsageError(f"{file} cannot be read ({error.strerror}); give a JSONL file of traces.") from error
     with lines, open_trace_store(_named_store(store), create=True) as traces:
         count = traces.add_all(read_jsonl(lines, "standard input" if _is_stdio(file) else str(file)))
-        say(f"{counted(count, 'trace')} read into {traces.path}", stderr=True)
+        say(f"{counted(count, 'trace')} read into {traces.name}", stderr=True)
     return 0
 
 

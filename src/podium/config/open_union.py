@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ class OpenUnion:
     """The key whose value names the class."""
     find: Callable[[str], type[BaseModel] | None]
     """The class of this name, or None if there is none. A `ConfigError` says that it cannot be loaded."""
-    names: Callable[[], Iterable[str]]
+    names: Callable[[], Sequence[str]]
     """All names, for messages."""
 
     def class_of(self, table: Any) -> type[BaseModel] | None:

@@ -17,7 +17,7 @@ from podium.planner import PrewrittenPlans
 from podium.server.api_errors import invalid, not_found
 from podium.server.keys import Caller
 from podium.server.requests import ChatRequest
-from podium.store.async_store import AsyncTraceStore
+from podium.store import TraceStore
 from podium.trace import Trace
 from podium.types import Question
 from podium.workers.pool import Pool
@@ -33,7 +33,7 @@ _LOG = logging.getLogger("podium.server")
 class WaitingPlans:
     """The plans that wait, each for its own caller."""
 
-    def __init__(self, store: AsyncTraceStore) -> None:
+    def __init__(self, store: TraceStore) -> None:
         self._store = store
         self._here: dict[str, Trace] = {}
 
@@ -63,7 +63,7 @@ class WaitingPlans:
         Raises:
             APIError: 404, the plan does not wait, or waits for another caller.
         """
-        planned = self._here.get(id_) or await self._store.find(id_, caller.visible_owner)
+        planned = self._here.get(id_) or await self._store.call(self._store.find, id_, caller.visible_owner)
         if (
             planned is None
             or planned.id != id_
@@ -79,7 +79,9 @@ class WaitingPlans:
         the others raise an `APIError`: 404. If the call is cancelled, the plan keeps waiting."""
         if self._here.pop(planned.id, None) is not None:
             return
-        taking = asyncio.ensure_future(self._store.delete(planned.id, planned.owner, status="planned"))
+        taking = asyncio.ensure_future(
+            self._store.call(self._store.delete, planned.id, planned.owner, "planned")
+        )
         try:
             taken = await asyncio.shield(taking)
         except asyncio.CancelledError:

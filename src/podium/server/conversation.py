@@ -111,7 +111,11 @@ async def stay_with_worker(request: ChatRequest, service: Service, caller: Calle
         return request
     start = max(i for i, message in enumerate(conversation) if message.tool_calls)
     id_ = CallId.parse(conversation[start].tool_calls[0].id)
-    trace = None if id_ is None else await service.store.find(id_.trace_id, caller.visible_owner)
+    trace = (
+        None
+        if id_ is None
+        else await service.store.call(service.store.find, id_.trace_id, caller.visible_owner)
+    )
     past = None
     if trace is not None and trace.tool_calls:
         last = trace.spans[-1]

@@ -14,7 +14,7 @@ from podium.errors import StoreError, UsageError
 from podium.planner import Learner, Planner
 from podium.planners import BaselineSpec, find_baseline, known_baselines
 from podium.server.api_errors import not_found
-from podium.store.async_store import AsyncTraceStore
+from podium.store import TraceStore
 from podium.team.checkup import CheckResult, check_planner
 from podium.team.opened_planner import OpenedPlanner, open_planner
 from podium.team.settings import PlannerChoice, TeamSettings
@@ -36,7 +36,7 @@ class PlannerCatalogue:
     """Planners by the names that requests use. The team's planner answers requests that name none, and baselines may
     name its workers. Planners that learn find judged answers in the store. If it is None, they learn nothing."""
 
-    def __init__(self, team: Team, store: AsyncTraceStore | None = None) -> None:
+    def __init__(self, team: Team, store: TraceStore | None = None) -> None:
         self._team = team
         self._store = store
         self._learned_at: dict[str, float] = {}
@@ -193,7 +193,9 @@ class PlannerCatalogue:
                 return
             self._learned_at[planner.name] = now
             try:
-                traces = await self._store.with_outcomes(planner.name, planner.replayed_outcomes)
+                traces = await self._store.call(
+                    self._store.with_outcomes, planner.name, planner.replayed_outcomes
+                )
             except StoreError as error:
                 _LOG.error("The planner %s plans without newer outcomes: %s", planner.name, error)
                 return

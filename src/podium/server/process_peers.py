@@ -1,5 +1,4 @@
-"""Lets the processes of one server ask each other for metrics or a question's events, to cancel a question, or to write
-traces.
+"""Lets the processes of one server ask each other for metrics or a question's events.
 
 Each process listens on a Unix socket in the private folder of the group. A request is one line of JSON. The reply is
 everything until the connection ends, and it is empty if the process has nothing to say. Callers check keys before they
@@ -14,13 +13,10 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from podium.errors import UsageError
 from podium.server.streaming import Write
-
-if TYPE_CHECKING:
-    from podium.store.async_store import AsyncTraceStore
 
 PeerHandler = Callable[[dict[str, Any], Write], Awaitable[None]]
 """A function that writes the reply to a request with these arguments."""
@@ -115,18 +111,6 @@ class ProcessPeers:
         finally:
             self._handling.discard(task)
             writer.close()
-
-
-def flush_peers_before_reads(store: AsyncTraceStore, peers: ProcessPeers) -> None:
-    """Let each process read the traces of all processes. Before it reads, the others write the traces that still
-    wait."""
-
-    async def flush(_: object, write: Write) -> None:
-        await store.wait_until_flushed()
-        await write(b"written")
-
-    peers.handlers["write"] = flush
-    store.written_elsewhere = lambda: peers.ask("write")
 
 
 async def _pieces(path: Path, name: str, arguments: dict[str, Any]) -> AsyncGenerator[bytes]:

@@ -18,7 +18,7 @@ from podium.server.requests import NO_OPTIONS, Body, BodyPart, ChatRequest, Name
 from podium.server.service import Service
 from podium.server.unsupported_fields import UnsupportedFields, handle_unsupported, ignore_names
 from podium.server.worker_selection import resolve_model
-from podium.store.async_store import AsyncTraceStore
+from podium.store import TraceStore
 from podium.types import AnswerOptions, Message
 
 
@@ -74,7 +74,7 @@ class QuestionBody(Body, ABC):
 
     @abstractmethod
     async def read_messages(
-        self, worker: str | None, store: AsyncTraceStore, caller: Caller
+        self, worker: str | None, store: TraceStore, caller: Caller
     ) -> tuple[Message, ...]:
         """The conversation, of which the store may have the earlier part. `worker` is the worker that is called
         directly."""

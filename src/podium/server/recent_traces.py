@@ -11,20 +11,18 @@ from typing import Any
 
 from podium.errors import StoreError
 from podium.executor.estimate import ASSUMED_TOKENS, ENOUGH, StepEstimate, estimate_plan
-from podium.store.answers import answers_in
-from podium.store.async_store import AsyncTraceStore
+from podium.store import TraceStore
+from podium.store.answers import NEWEST, answers_in
 from podium.trace import Trace
 from podium.types import Price, Question
 from podium.workers.pool import Pool
 from podium.workflow import Workflow
 
 _LOG = logging.getLogger("podium.server")
-_TRACES = 200
-"""How many of the newest traces are read."""
 _FRESH_S = 10.0
 """Seconds for which traces that were read are used again."""
 _SOURCE = (
-    f"the prices of the team file; the lengths of a worker's past answers, if the newest {_TRACES} traces have at "
+    f"the prices of the team file; the lengths of a worker's past answers, if the newest {NEWEST} traces have at "
     f"least {ENOUGH} of them, else {ASSUMED_TOKENS} tokens for each of its answers."
 )
 
@@ -32,7 +30,7 @@ _SOURCE = (
 class RecentTraces:
     """The newest traces of a store."""
 
-    def __init__(self, store: AsyncTraceStore) -> None:
+    def __init__(self, store: TraceStore) -> None:
         self._store = store
         self._traces: Sequence[Trace] = ()
         self._read_at = float("-inf")
@@ -46,7 +44,7 @@ class RecentTraces:
         """
         async with self._reading:
             if time.monotonic() - self._read_at > _FRESH_S:
-                self._traces = await self._store.newest(_TRACES)
+                self._traces = await self._store.call(self._store.newest, NEWEST)
                 self._read_at = time.monotonic()
             return self._traces
 

@@ -21,7 +21,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from podium.server.keys import Caller
-from podium.store.async_store import AsyncTraceStore
+from podium.store import TraceStore
 from podium.trace import Trace
 from podium.types import Message, ProviderState, ToolCall
 
@@ -122,7 +122,7 @@ class ProviderStates:
     """The answers with tool calls, by the id of their trace, for clients that send back only ids. The store has the
     traces of other processes."""
 
-    def __init__(self, store: AsyncTraceStore) -> None:
+    def __init__(self, store: TraceStore) -> None:
         self._store = store
         self._known: OrderedDict[tuple[str, str | None], Message] = OrderedDict()
 
@@ -140,7 +140,7 @@ class ProviderStates:
             return message
         key = traces.pop(), caller.visible_owner
         if key not in self._known:
-            trace = await self._store.find(*key)
+            trace = await self._store.call(self._store.find, *key)
             if trace is None:  # Another process may be writing it, so it is searched again next time.
                 return message
             self._remember(key, trace)

@@ -36,7 +36,7 @@ from podium.workers.pool import Pool
 
 if TYPE_CHECKING:
     from podium.server.process_peers import ProcessPeers
-    from podium.store.async_store import AsyncTraceStore
+    from podium.store import TraceStore
 
 _LOG = logging.getLogger("podium.server")
 
@@ -58,7 +58,7 @@ class Service:
         self,
         team: Team,
         *,
-        store: AsyncTraceStore,
+        store: TraceStore,
         keys: Keys,
         observers: Sequence[Observer] = (),
         peers: ProcessPeers | None = None,

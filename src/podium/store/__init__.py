@@ -3,6 +3,6 @@
 Only this package loads SQLAlchemy. The values of a trace do not depend on it.
 """
 
-from podium.store.trace_store import TraceStore, open_reader, open_store, read_trace, read_traces
+from podium.store.trace_store import TraceStore
 
-__all__ = ["TraceStore", "open_reader", "open_store", "read_trace", "read_traces"]
+__all__ = ["TraceStore"]

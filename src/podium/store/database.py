@@ -304,12 +304,6 @@ class Database:
             return result.fetchall() if result.returns_rows else ()
 
     @contextmanager
-    def stream(self, statement: Executable) -> Iterator[Iterator[Row[*tuple[Any, ...]]]]:
-        """The rows of a statement on a file, with 32 of them in memory at a time."""
-        with self._errors("read"), self._readers.connect() as connection:
-            yield iter(connection.execution_options(yield_per=32).execute(statement))
-
-    @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """A transaction: all statements of the block take effect, or none. No other transaction on these tables runs
         meanwhile.

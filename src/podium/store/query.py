@@ -1,6 +1,6 @@
 """Filters of traces, and the statements that find these traces.
 
-This module builds statements and reads their rows; `repository` runs them.
+This module builds statements and reads their rows; `trace_store` runs them.
 """
 
 from __future__ import annotations
@@ -173,18 +173,13 @@ class TraceStatements:
         passing_count = func.count(case((and_(*self._other_conditions(scanned.c)), 1)))
         return select(case((func.count() <= SCANNED, passing_count))).select_from(scanned)
 
-    def every(self) -> Select[Any]:
-        """Selects the rows of all summaries, newest first, however long it takes to find them."""
-        return self._newest_first(self._scan(LISTED).where(*self._others), None)
-
-    def documents(self, after: tuple[float, str] | None = None, limit: int | None = None) -> Select[Any]:
+    def documents(self, after: tuple[float, str] | None, limit: int) -> Select[Any]:
         """Selects start, id and document, oldest first, after the trace `after`."""
         columns = self._table.c
         statement = self._with_documents([columns.started, columns.id, DOCUMENTS.c.document])
         if after is not None:
             statement = statement.where(_sort_key(self._table) > _values(*after))
-        statement = statement.order_by(columns.started, columns.id)
-        return statement if limit is None else statement.limit(_count(limit))
+        return statement.order_by(columns.started, columns.id).limit(_count(limit))
 
     def newest_documents(self, count: int) -> Select[Any]:
         """Selects documents, newest first."""
@@ -217,9 +212,9 @@ class TraceStatements:
         source = self._source.join(DOCUMENTS, DOCUMENTS.c.id == TRACES.c.id)
         return self._indexed(columns, source).where(*self._others)
 
-    def _newest_first(self, statement: Select[Any], limit: int | None) -> Select[Any]:
-        statement = statement.order_by(self._table.c.started.desc(), self._table.c.id.desc())
-        return statement if limit is None else statement.limit(_count(limit))
+    def _newest_first(self, statement: Select[Any], limit: int) -> Select[Any]:
+        ordered = statement.order_by(self._table.c.started.desc(), self._table.c.id.desc())
+        return ordered.limit(_count(limit))
 
     def _other_conditions(self, columns: Any) -> list[ColumnElement[bool]]:
         """The conditions that the index does not answer, on the columns of a table or of a subquery."""

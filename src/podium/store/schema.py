@@ -1,7 +1,7 @@
 """The tables of a store of traces, for SQLite and PostgreSQL alike.
 
 A trace has a row of `DOCUMENTS` with the whole trace, a narrow row of `TRACES` with what lists and filters read, a row
-of `WORKED` for each worker, and rows of `COSTS`. `serialization` makes the rows, and `repository` writes them.
+of `WORKED` for each worker, and rows of `COSTS`. `serialization` makes the rows, and `trace_rows` writes them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Sums what was spent on some days by day, worker, key or planner, with the accuracy from users' outcomes.
 
-This module builds the statements and reads their rows, and `repository` runs them. Days are in UTC. A question counts
+This module builds the statements and reads their rows, and `trace_store` runs them. Days are in UTC. A question counts
 on the day on which it began.
 """
 

@@ -14,7 +14,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from hashlib import sha256
 from pathlib import Path
 
@@ -25,7 +24,7 @@ from podium.trace.serialization import DamagedTraceError, TraceRow, read_documen
 _BATCH = 1000
 _BATCH_CHARACTERS = 8 * 2**20
 _GATHER_S = 0.02
-"""Seconds that a row waits for further rows, unless `flush` waits, since a transaction costs more than ten rows."""
+"""Seconds that a row waits for further rows, unless a caller waits, since a transaction costs more than ten rows."""
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 5.0
 _JUST_NOW_S = 1.0
@@ -51,7 +50,7 @@ class WriteQueue:
         spill: Path,
         most: int = 20_000,
         most_characters: int = 512 * 2**20,
-        patience_s: float = 10.0,
+        patience_s: float = 0.0,
     ) -> None:
         self._write = write
         self._store = store
@@ -59,12 +58,17 @@ class WriteQueue:
         self._most = most
         self._most_characters = most_characters
         self._patience_s = patience_s
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+        """For the thread that writes."""
+        self._progress = threading.Condition(self._lock)
+        """For callers that wait for their rows to be written."""
         self._waiting: deque[TraceRow] = deque()
         self._characters = 0
-        self._put = self._done = 0
-        self._flushes: deque[tuple[int, Future[None], bool]] = deque()
-        """For each flush, the number of rows that it waits for, its future, and whether it ends with a failure."""
+        self._put = self._done = self._failures = 0
+        """How many rows were put, how many of them are written or spilled, and how many tries to write have failed."""
+        self._callers = 0
+        """How many callers wait now."""
         self._error: StoreError | None = None
         self._failed_at = 0.0
         """When writing last failed, on the monotonic clock."""
@@ -111,17 +115,17 @@ class WriteQueue:
             if len(self._waiting) in (1, _BATCH):
                 self._changed.notify()
 
-    def next_flush(self, *, fails: bool = False) -> Future[None]:
-        """A future that is done when all rows that were put before are written or spilled. If it `fails`, it has the
-        error of the first try to write that fails meanwhile."""
-        flushed: Future[None] = Future()
-        with self._changed:
-            if self._done == self._put:
-                flushed.set_result(None)
-            else:
-                self._flushes.append((self._put, flushed, fails))
-                self._changed.notify_all()
-        return flushed
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until all rows that were put before are written or spilled, until a try to write fails, or until the
+        seconds are over. Returns whether they are written or spilled."""
+        with self._lock:
+            rows, failures = self._put, self._failures
+            if self._done < rows:
+                self._callers += 1
+                self._changed.notify()
+                self._progress.wait_for(lambda: self._done >= rows or self._failures > failures, seconds)
+                self._callers -= 1
+            return self._done >= rows
 
     def flush(self) -> None:
         """Wait until all rows that were put before are written.
@@ -129,17 +133,18 @@ class WriteQueue:
         Raises:
             StoreError: some rows cannot be written now and keep waiting, or were refused for good since the last flush.
         """
-        with self._changed:
+        with self._lock:
             if self._close_by is not None:
                 raise RuntimeError(f"the trace store {self._store} is closed")
-        self.next_flush(fails=True).result()
-        with self._changed:
+        while not self.wait():
+            if (error := self._error) is not None:
+                raise error
+        with self._lock:
             refused, self._refused = self._refused, None
             if refused is not None:
                 # The caller learns of it now, so `close` does not raise for these files too.
                 self._spilled = [path for path in self._spilled if not path.name.startswith("refused")]
-        if refused is not None:
-            raise refused
+                raise refused
 
     def close(self) -> None:
         """Write the rows that wait, and end the thread. Calling this twice is fine.
@@ -192,10 +197,10 @@ class WriteQueue:
         return 2 * len(self._waiting) >= self._most or 2 * self._characters >= self._most_characters
 
     def _pause(self, seconds: float) -> None:
-        """Wait this long, or until `flush` or `close` is called, or until the patience of `close` ends."""
+        """Wait this long, or until a caller waits or `close` is called, or until the patience of `close` ends."""
         with self._changed:
             if self._close_by is None:
-                self._changed.wait_for(lambda: self._is_urgent or self._close_by is not None, seconds)
+                self._changed.wait_for(lambda: self._callers or self._close_by is not None, seconds)
                 return
         time.sleep(max(0.0, min(seconds, self._close_by - time.monotonic())))
 
@@ -204,7 +209,7 @@ class WriteQueue:
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._close_by is not None)
             self._changed.wait_for(
-                lambda: self._flushes or self._close_by is not None or len(self._waiting) >= _BATCH,
+                lambda: self._callers or self._close_by is not None or len(self._waiting) >= _BATCH,
                 _GATHER_S,
             )
             batch: list[TraceRow] = []
@@ -215,11 +220,6 @@ class WriteQueue:
                     break
                 batch.append(row)
             return batch
-
-    @property
-    def _is_urgent(self) -> bool:
-        """Whether a flush waits that ends with a failure."""
-        return any(fails for *_, fails in self._flushes)
 
     @property
     def _is_over(self) -> bool:
@@ -255,17 +255,12 @@ class WriteQueue:
         return [(rows[0], reason)]
 
     def _remove(self, rows: Sequence[TraceRow]) -> None:
-        """Remove rows that are written or spilled from the queue, and resolve the futures that wait for them."""
+        """Remove rows that are written or spilled from the queue, and wake the callers that wait for them."""
         with self._changed:
             for _ in rows:
                 self._characters -= len(self._waiting.popleft().document)
             self._done += len(rows)
-            ready = []
-            while self._flushes and self._flushes[0][0] <= self._done:
-                ready.append(self._flushes.popleft()[1])
-        for flushed in ready:
-            if flushed.set_running_or_notify_cancel():
-                flushed.set_result(None)
+            self._progress.notify_all()
 
     def _set_error(self, error: StoreError | None) -> None:
         if error is not None and self._error is None:
@@ -274,11 +269,9 @@ class WriteQueue:
             _log.warning("The trace store %s can be written again.", self._store)
         with self._changed:
             self._error = error
+            self._failures += error is not None
             self._failed_at = time.monotonic()
-            failed = [flushed for _, flushed, fails in self._flushes if fails and error is not None]
-            self._flushes = deque(flush for flush in self._flushes if flush[1] not in failed)
-        for flushed in failed:
-            flushed.set_exception(error)
+            self._progress.notify_all()
 
     def _spill_rows(self, rows: Sequence[TraceRow], mark: str | None = None) -> bool:
         """Write all rows or none to a spill file. Returns False if that failed."""

@@ -39,7 +39,7 @@ def extensible_union(
             raise installed.refusal(name, f'is no {base.__name__} with the default {tag} = "{name}"')
         return found  # type: ignore[no-any-return]
 
-    return OpenUnion(tag, find, lambda: dict.fromkeys((*own, *installed.names)))
+    return OpenUnion(tag, find, lambda: tuple(dict.fromkeys((*own, *installed.names))))
 
 
 def _name(spec: type[Settings], tag: str) -> str:

@@ -9,18 +9,18 @@ import pytest
 from chat_model import Say, chat_model
 from running_server import Serve, until
 
-from podium.store import open_store
+from podium.store import TraceStore
 from podium.trace import Trace
 from podium.workers.pool import Pool
 
 
 def kept(path: Path, trace_id: str) -> Trace:
     async def get() -> Trace:
-        store = open_store(path)
+        store = TraceStore(path)
         try:
-            return await store.get(trace_id)
+            return store.get(trace_id)
         finally:
-            await store.close()
+            store.close()
 
     return asyncio.run(get())
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import threading
 from pathlib import Path
@@ -12,7 +11,7 @@ from chat_model import Say, chat_model
 from running_server import Serve
 
 from podium.server.api import traces
-from podium.store import open_store
+from podium.store import TraceStore
 from podium.workers.pool import Pool
 
 
@@ -28,7 +27,7 @@ def test_question_of_one_replica_can_be_followed_at_another(
     serve: Serve, postgres_url: str, tmp_path: Path
 ) -> None:
     go_on = threading.Event()
-    stores = [open_store(postgres_url), open_store(postgres_url)]
+    stores = [TraceStore(postgres_url), TraceStore(postgres_url)]
     with chat_model(lambda body: Say("42.", wait=lambda number: go_on.is_set())) as model:
         one, other = (serve(Pool([model.worker()]), planner="single:wren", store=store) for store in stores)
         trace_id = httpx.post(f"{one}/api/ask", json={"question": "What is 6 x 7?"}).json()["id"]
@@ -47,16 +46,16 @@ def test_question_of_one_replica_can_be_followed_at_another(
         assert httpx.get(f"{one}/api/traces/{trace_id}").status_code == 404
         serve.stop_all()
     for store in stores:
-        asyncio.run(store.close())
+        store.close()
 
 
 def test_event_stream_of_an_unknown_trace_ends_after_its_wait(
     serve: Serve, postgres_url: str, monkeypatch
 ) -> None:
     monkeypatch.setattr(traces, "_MAX_WAIT_S", 0.2)
-    store = open_store(postgres_url)
+    store = TraceStore(postgres_url)
     url = serve(store=store)
     assert read(f"{url}/api/traces/{'0' * 32}/events") == []
     assert httpx.get(f"{url}/api/traces/0000/events").status_code == 404
     serve.stop_all()
-    asyncio.run(store.close())
+    store.close()

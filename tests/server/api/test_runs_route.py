@@ -110,7 +110,7 @@ def test_a_trace_that_a_run_does_not_have_is_refused_in_a_sentence(serve, tmp_pa
             for path in (
                 "traceless/traces/1",
                 "strange/traces/1",
-                f"run/traces/{trace.id[:8]}",
+                f"run/traces/{'0' * 32}",
                 "none/traces/1",
             )
         }
@@ -118,7 +118,7 @@ def test_a_trace_that_a_run_does_not_have_is_refused_in_a_sentence(serve, tmp_pa
     assert [error["message"] for error in said.values()] == [
         "The run 'traceless' keeps no traces of its rollouts.",
         "The file traces.sqlite of the run 'strange' is no trace store that can be read.",
-        f"The run 'run' has no trace '{trace.id[:8]}'.",
+        f"The run 'run' has no trace '{'0' * 32}'.",
         "There is no run 'none' in the server's folder of runs.",
     ]
 

@@ -29,7 +29,7 @@ from podium.server.question_body import ContentPart, QuestionBody, images_of, te
 from podium.server.requests import BodyPart, ChatRequest, ListOf, Refused, UnsupportedTool
 from podium.server.returned_answers import with_state
 from podium.server.unsupported_fields import UnsupportedFields
-from podium.store.async_store import AsyncTraceStore
+from podium.store import TraceStore
 from podium.types import AnswerOptions, Message, ToolCall
 
 ToolName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]{1,128}$")]
@@ -181,7 +181,7 @@ class MessagesBody(QuestionBody):
         return request if self.metadata is None else replace(request, user=self.metadata.user_id)
 
     async def read_messages(
-        self, worker: str | None, store: AsyncTraceStore, caller: Caller
+        self, worker: str | None, store: TraceStore, caller: Caller
     ) -> tuple[Message, ...]:
         system = text_of(self.system)
         first = (Message(role="system", content=system),) if system else ()

@@ -18,12 +18,12 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, FastAPI, Query, Response
 
-from podium.errors import APIError, UsageError
+from podium.errors import APIError, UnknownTraceError, UsageError
 from podium.server.api_errors import not_found
 from podium.server.requests import find_caller
 from podium.server.service import Service
 from podium.server.streaming import EventStream, Write, sse_event
-from podium.store import read_trace
+from podium.store import TraceStore
 from podium.trace import Trace
 from podium.trace.serialization import to_json
 
@@ -84,7 +84,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
         responses={200: {"model": Trace}},
     )
     async def trace(name: str, id: str) -> Response:
-        """One rollout of the run, by the full id of its trace."""
+        """One rollout of the run, by the id of its trace."""
         run = await find(name)
         rollout = await asyncio.to_thread(run.trace, id)
         return Response(to_json(rollout), media_type="application/json")
@@ -203,14 +203,14 @@ class RunFiles:
         if not path.is_file():
             raise _no_trace(f"The run {self.name!r} keeps no traces of its rollouts.")
         try:
-            trace = read_trace(path, id_)
+            with TraceStore(path, read_only=True) as store:
+                return store.get(id_)
+        except UnknownTraceError:
+            raise _no_trace(f"The run {self.name!r} has no trace {id_[:64]!r}.") from None
         except UsageError:
             raise _no_trace(
                 f"The file {TRACES} of the run {self.name!r} is no trace store that can be read."
             ) from None
-        if trace is None:
-            raise _no_trace(f"The run {self.name!r} has no trace {id_[:64]!r}.")
-        return trace
 
     def rows(self) -> RowReader:
         """A reader of the run's metrics."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Header, Query, Request
@@ -27,7 +28,7 @@ from podium.server.requests import Body, RequestCaller, body_schema, read_body
 from podium.server.service import Service
 from podium.server.stream_events import ENDED, events_of_trace
 from podium.server.streaming import CLIENT_CLOSED_REQUEST, COMMENT, EventStream, Write
-from podium.store.async_store import AsyncTraceStore
+from podium.store import TraceStore
 from podium.store.query import MAX_PAGE, OutcomeFilter, TraceFilters, TraceSummary
 from podium.trace import Outcome, Trace, TraceStatus
 from podium.trace.explanation import Explanation, explain_answer
@@ -63,7 +64,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
         `damaged` traces are left out, since their rows in the database are damaged.
         """
         try:
-            page = await service.store.page(query.of(caller), query.cursor, query.limit)
+            page = await service.store.call(service.store.page, query.of(caller), query.cursor, query.limit)
         except UsageError as error:
             raise invalid(str(error), "cursor", code="invalid_cursor") from None
         return {
@@ -80,11 +81,11 @@ def add_routes(app: FastAPI, service: Service) -> None:
     )
     async def export(caller: RequestCaller, query: Annotated[TraceQuery, Query()]) -> Response:
         """The traces that pass the filters, one a line, oldest first, in the form that `podium traces import` reads."""
-        lines = _chunks(service.store.export(query.of(caller)))
+        chunks = _chunks(service.store.export(query.of(caller)))
         # An error before the first line is an ordinary error response.
-        first = await anext(lines, b"")
+        first = await service.store.call(next, chunks, b"")
         return StreamingResponse(
-            _prepend(first, lines),
+            chain([first], chunks),
             media_type="application/jsonl",
             headers={"content-disposition": 'attachment; filename="traces.jsonl"'},
         )
@@ -123,7 +124,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
         owner, trace = caller.visible_owner, None
         if service.live.find(id, owner) is None:
             try:
-                trace = await _find(service.store, id, caller)
+                trace = await _find(service.store, id, caller, wait=False)
             except APIError as error:
                 if error.status != 404 or not service.store.shared or not _FULL_ID.fullmatch(id):
                     raise
@@ -153,7 +154,9 @@ def add_routes(app: FastAPI, service: Service) -> None:
         """Say whether the answer of a trace was right, or take that back. A unique beginning of its id is enough."""
         body = await read_body(OutcomeBody, request)
         with _id_errors_as_api_errors(id):
-            judged = await service.store.set_outcome(id, body.outcome(caller), caller.visible_owner)
+            judged = await service.store.call(
+                service.store.set_outcome, id, body.outcome(caller), caller.visible_owner
+            )
         service.planners.mark_outcomes_stale()
         service.live.forget(judged.id)
         return JudgedTrace(id=judged.id, outcome=judged.outcome)
@@ -165,7 +168,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
     )
     async def delete(caller: RequestCaller, id: str) -> Response:
         """Delete a trace, by its full id."""
-        if not await service.store.delete(id, caller.visible_owner):
+        if not await service.store.call(service.store.delete, id, caller.visible_owner):
             raise _trace_not_found(id)
         service.live.forget(id)
         return Response(status_code=204)
@@ -175,9 +178,9 @@ def _trace_not_found(id_: str) -> APIError:
     return not_found(f"There is no trace {id_[:64]!r} that you may see.", "id", code="trace_not_found")
 
 
-async def _find(store: AsyncTraceStore, id_: str, caller: Caller) -> Trace:
+async def _find(store: TraceStore, id_: str, caller: Caller, *, wait: bool = True) -> Trace:
     with _id_errors_as_api_errors(id_):
-        return await store.get(id_, caller.visible_owner)
+        return await store.call(partial(store.get, wait=wait), id_, caller.visible_owner)
 
 
 @contextmanager
@@ -193,21 +196,15 @@ def _id_errors_as_api_errors(id_: str) -> Iterator[None]:
         raise invalid(str(error), "id", code="ambiguous_id") from None
 
 
-async def _chunks(lines: AsyncIterator[str]) -> AsyncIterator[bytes]:
+def _chunks(lines: Iterable[str]) -> Iterator[bytes]:
     waiting = bytearray()
-    async for line in lines:
+    for line in lines:
         waiting += line.encode() + b"\n"
         if len(waiting) >= _CHUNK:
             yield bytes(waiting)
             waiting.clear()
     if waiting:
         yield bytes(waiting)
-
-
-async def _prepend(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    yield first
-    async for chunk in rest:
-        yield chunk
 
 
 async def _send(write: Write, content: bytes) -> None:
@@ -229,13 +226,13 @@ async def _replay(send: Write, trace: Trace, after: str | None = None) -> None:
         await send(event)
 
 
-async def _poll(send: Write, store: AsyncTraceStore, id_: str, owner: str | None) -> None:
+async def _poll(send: Write, store: TraceStore, id_: str, owner: str | None) -> None:
     """Send the events of a question of another server, once its trace is stored."""
     until = time.monotonic() + _MAX_WAIT_S
     await send(COMMENT)
     while time.monotonic() < until:
         try:
-            trace = await store.get(id_, owner)
+            trace = await store.call(partial(store.get, wait=False), id_, owner)
         except (UnknownTraceError, StoreError):
             await asyncio.sleep(_POLL_S)
         else:

@@ -26,7 +26,7 @@ from podium.server.question_body import ContentPart, QuestionBody, TextPart, ima
 from podium.server.requests import BodyPart, ChatRequest, ListOf, Metadata, Refused
 from podium.server.returned_answers import KEY, with_state
 from podium.server.unsupported_fields import HINTS, LOGPROBS, REFUSED, UnsupportedFields
-from podium.store.async_store import AsyncTraceStore
+from podium.store import TraceStore
 from podium.types import AnswerOptions, Message, ProviderState, ToolCall
 
 _DEPRECATED = Refused("it is the old form; use tools and tool_choice.")
@@ -192,7 +192,7 @@ class ChatBody(OpenAIBody):
     tool_choice: ToolChoice | None = None
 
     async def read_messages(
-        self, worker: str | None, store: AsyncTraceStore, caller: Caller
+        self, worker: str | None, store: TraceStore, caller: Caller
     ) -> tuple[Message, ...]:
         return tuple(_message(message, worker) for message in self.messages)
 

@@ -20,7 +20,7 @@ from podium.server.openai.chat_body import ImageAddress, RefusalPart
 from podium.server.question_body import ContentPart, TextPart, images_of, text_of
 from podium.server.requests import BodyPart, ListOf, Refused
 from podium.server.returned_answers import answer_message, with_state
-from podium.store.async_store import AsyncTraceStore
+from podium.store import TraceStore
 from podium.store.background_table import BackgroundRow, BackgroundTable
 from podium.trace import Trace
 from podium.types import Message, ToolCall
@@ -157,7 +157,7 @@ Item = Annotated[
 ]
 
 
-async def find_trace(response_id: str, store: AsyncTraceStore, caller: Caller, param: str) -> Trace:
+async def find_trace(response_id: str, store: TraceStore, caller: Caller, param: str) -> Trace:
     """The trace of a response.
 
     Raises:
@@ -166,7 +166,7 @@ async def find_trace(response_id: str, store: AsyncTraceStore, caller: Caller, p
     match = _ID.fullmatch(response_id)
     if match is None:
         raise unknown_response(response_id, param)
-    trace = await store.find(match[1], caller.visible_owner)
+    trace = await store.call(store.find, match[1], caller.visible_owner)
     if trace is not None:
         return trace
     if param != "id" and await find_background(response_id, store, caller) is not None:
@@ -175,7 +175,7 @@ async def find_trace(response_id: str, store: AsyncTraceStore, caller: Caller, p
     raise unknown_response(response_id, param)
 
 
-async def find_background(response_id: str, store: AsyncTraceStore, caller: Caller) -> BackgroundRow | None:
+async def find_background(response_id: str, store: TraceStore, caller: Caller) -> BackgroundRow | None:
     match = _ID.fullmatch(response_id)
     if match is None:
         return None
@@ -189,7 +189,7 @@ def unknown_response(response_id: str, param: str) -> APIError:
 
 
 async def to_conversation(
-    input_items: str | tuple[Item, ...], store: AsyncTraceStore, caller: Caller
+    input_items: str | tuple[Item, ...], store: TraceStore, caller: Caller
 ) -> tuple[Message, ...]:
     """The input of a request as messages.
 
@@ -208,7 +208,7 @@ async def to_conversation(
     return _messages(tuple(items))
 
 
-async def _referred(id_: str, store: AsyncTraceStore, caller: Caller, param: str) -> Item:
+async def _referred(id_: str, store: TraceStore, caller: Caller, param: str) -> Item:
     unknown = not_found(
         f"There is no item {id_[:64]!r} that you made; send the item itself.", param, code="item_not_found"
     )

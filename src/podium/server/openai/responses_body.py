@@ -20,7 +20,7 @@ from podium.server.openai.tools import FlatToolChoice, FlatTools, tool_options
 from podium.server.requests import BodyPart, ChatRequest, ListOf, Metadata, Refused, full_conversation
 from podium.server.returned_answers import answer_message
 from podium.server.unsupported_fields import HINTS, REFUSED, UnsupportedFields, unknown_field
-from podium.store.async_store import AsyncTraceStore
+from podium.store import TraceStore
 from podium.types import AnswerOptions, Message
 
 _UNSUPPORTED = Refused("Podium does not support it.")
@@ -100,13 +100,13 @@ class ResponseBody(OpenAIBody):
         return metadata
 
     async def read_messages(
-        self, worker: str | None, store: AsyncTraceStore, caller: Caller
+        self, worker: str | None, store: TraceStore, caller: Caller
     ) -> tuple[Message, ...]:
         instructions = (Message(role="system", content=self.instructions),) if self.instructions else ()
         previous = await self._previous_messages(store, caller)
         return (*instructions, *previous, *await to_conversation(self.input, store, caller))
 
-    async def _previous_messages(self, store: AsyncTraceStore, caller: Caller) -> tuple[Message, ...]:
+    async def _previous_messages(self, store: TraceStore, caller: Caller) -> tuple[Message, ...]:
         if self.previous_response_id is None:
             return ()
         trace = await find_trace(self.previous_response_id, store, caller, "previous_response_id")

@@ -1,24 +1,19 @@
-"""Reads, writes and deletes the traces of a store, in an SQLite file or a PostgreSQL database. All calls block.
+"""Writes and removes the rows of traces, with the sums of what they cost, in an SQLite file or a PostgreSQL database.
 
-`trace_store` and `async_store` queue traces for writing, for commands and for servers. Rows that somebody damaged in
-the database are left out and counted, and all other rows are still found.
+`trace_store` reads them. All calls block.
 """
 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Executable,
     Row,
     Table,
     and_,
@@ -29,44 +24,34 @@ from sqlalchemy import (
     update,
 )
 
-from podium.errors import UnreadableTraceError, UsageError
 from podium.store.database import Database
-from podium.store.query import (
-    ALL_TRACES,
-    TraceFilters,
-    TracePage,
-    TraceStatements,
-    prefix_statement,
-    read_summary,
-    write_cursor,
-)
-from podium.store.schema import BACKGROUND, COSTS, DOCUMENTS, SPENT, STORE, TRACES, WORKED
-from podium.store.spend import SpendQuery, SpendReport
+from podium.store.schema import BACKGROUND, COSTS, DOCUMENTS, SPENT, TRACES, WORKED
 from podium.trace.costs import Cost
 from podium.trace.model import Trace, TraceStatus
-from podium.trace.serialization import DamagedTraceError, TraceRow, read_document, storable, to_row
+from podium.trace.serialization import TraceRow, storable, to_row
 
-_BEYOND = 1e308
 _BATCH = 500
 _SUMMED = Cost._fields[1:]
 
 
-class TraceRepository:
-    """The traces in a file or a database, which is made if it is missing; `read_only` as for `Database`.
+class TraceRows:
+    """The rows of the traces in a database.
 
     Raises:
-        UsageError: the file or database cannot be opened, or is not a trace store.
         StoreError: raised by each method if the database cannot be used.
     """
 
-    def __init__(self, location: str | Path, *, read_only: bool = False) -> None:
-        self.database = Database(location, STORE, read_only=read_only)
-        self._upsert = _upsert_sums(self.database)
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        insert = database.insert(SPENT)
+        added = {name: SPENT.c[name] + insert.excluded[name] for name in ("questions", *_SUMMED)}
+        self._upsert = insert.on_conflict_do_update(index_elements=list(SPENT.primary_key), set_=added)
 
     def write(self, rows: Iterable[TraceRow]) -> None:
         """Write all rows or none. A row replaces a row with the same id."""
-        with self.database.transaction() as connection:
-            for batch in _batched(rows):
+        remaining = iter(rows)
+        with self._database.transaction() as connection:
+            while batch := list(islice(remaining, _BATCH)):
                 self._write(connection, list({row.id: row for row in batch}.values()))
 
     def _write(self, connection: Connection, rows: Sequence[TraceRow]) -> None:
@@ -75,7 +60,7 @@ class TraceRepository:
         )
         if replaced := connection.execute(statement).fetchall():
             self._remove(connection, [(started, id_) for started, id_ in replaced])
-        insert = self.database.insert_rows
+        insert = self._database.insert_rows
         insert(connection, DOCUMENTS, [(row.id, row.started, row.document) for row in rows])
         insert(connection, TRACES, [row.listed for row in rows])
         insert(connection, WORKED, [(name, row.started, row.id) for row in rows for name in row.workers])
@@ -118,7 +103,7 @@ class TraceRepository:
         """Delete the trace with exactly this id and, if given, this owner and status. Returns False if there is
         none."""
         id = storable(id)
-        with self.database.transaction() as connection:
+        with self._database.transaction() as connection:
             stored = self._stored_row(connection, id)
             if stored is None or owner not in (None, stored.owner) or status not in (None, stored.status):
                 return False
@@ -129,7 +114,7 @@ class TraceRepository:
     def set_outcome(self, trace: Trace, owner: str | None = None) -> bool:
         """Write the outcome of a trace. Returns False if it was deleted or replaced meanwhile, or has another owner."""
         row = to_row(trace)
-        with self.database.transaction() as connection:
+        with self._database.transaction() as connection:
             stored = self._stored_row(connection, row.id)
             if stored is None or stored.status != trace.status or owner not in (None, stored.owner):
                 return False
@@ -150,70 +135,6 @@ class TraceRepository:
         # The start in a damaged row may differ from its document's. To look only for the id reads all rows.
         return row or connection.execute(statement.where(TRACES.c.id == id)).first()
 
-    def find_by_prefix(self, prefix: str, owner: str | None = None) -> Trace | None:
-        """The trace with the id `prefix`, else the only trace whose id begins with `prefix`. None if there is none.
-
-        Raises:
-            UsageError: several traces have such an id.
-            UnreadableTraceError: the trace is damaged.
-        """
-        wanted = storable(prefix)
-        rows = self.database.read(prefix_statement(wanted, owner))
-        if not rows:
-            return None
-        if len(rows) > 1 and rows[0][0] != wanted:
-            found = ", ".join(row[0] for row in rows[:3]) + (", ..." if len(rows) > 3 else "")
-            raise UsageError(
-                f"Several traces have an id that begins with {wanted!r}: {found}; give more of it."
-            )
-        try:
-            return read_document(rows[0][1])
-        except DamagedTraceError as error:
-            raise UnreadableTraceError(
-                f"The trace {rows[0][0]} is damaged: its document is not a trace{error}."
-            ) from None
-
-    def page(self, filters: TraceFilters, cursor: str | None, limit: int) -> TracePage:
-        """One page of the traces that meet the conditions."""
-        read, statements = self.database.read, TraceStatements(filters)
-        rows = read(statements.page(cursor, limit))
-        page_rows = rows[:limit]
-        summaries = [read_summary(row) for row in page_rows]
-        last = _key_of_first(page_rows[-1:]) if len(rows) > limit else None
-        if last is None and (scan := statements.end_of_scan(cursor)) is not None:
-            last = _key_of_first(read(scan))
-            if last is not None and page_rows:  # The scan ends earlier now, if traces were added since.
-                last = min(last, (page_rows[-1][1], page_rows[-1][0]))
-        total: int | None = None
-        if cursor is None and last is None:
-            total = len(rows)
-        elif cursor is None and len(rows) > limit:
-            ((total,),) = read(statements.count())
-        return TracePage(
-            traces=tuple(summary for summary in summaries if summary is not None),
-            next=None if last is None else write_cursor(*last),
-            total=total,
-            damaged=summaries.count(None),
-        )
-
-    def spend(self, query: SpendQuery) -> SpendReport:
-        """What was spent in the days of `query`."""
-        return SpendReport.read(query, self.database.read(query.sums()), self.database.read(query.outcomes()))
-
-    def newest(self, count: int, filters: TraceFilters = ALL_TRACES) -> tuple[Trace, ...]:
-        """The newest traces. Damaged rows among the newest `count` rows are left out."""
-        traces = []
-        for (document,) in self.database.read(TraceStatements(filters).newest_documents(count)):
-            with suppress(DamagedTraceError):
-                traces.append(read_document(document))
-        return tuple(traces)
-
-
-def _upsert_sums(database: Database) -> Executable:
-    insert = database.insert(SPENT)
-    added = {name: SPENT.c[name] + insert.excluded[name] for name in ("questions", *_SUMMED)}
-    return insert.on_conflict_do_update(index_elements=list(SPENT.primary_key), set_=added)
-
 
 def _has_key(table: Table, keys: Sequence[tuple[float, str]]) -> ColumnElement[bool]:
     """Whether a row of the table belongs to a trace with one of these keys (start, id)."""
@@ -230,20 +151,3 @@ def _worked_by(lists: Sequence[str], traces: int) -> list[ColumnElement[bool]]:
     except (TypeError, ValueError):
         return []
     return [WORKED.c.worker.in_(sorted(workers))] if len(lists) == traces else []
-
-
-def _key_of_first(rows: Sequence[Sequence[Any]]) -> tuple[float, str] | None:
-    """The key (start, id) of the first row, which begins with id and start."""
-    if not rows:
-        return None
-    id_, started = rows[0][:2]
-    if not isinstance(started, float | int) or not math.isfinite(started):
-        # The row is damaged. Both databases sort NULL below all numbers, and any other value above them.
-        started = -_BEYOND if started is None else _BEYOND
-    return started, id_
-
-
-def _batched(rows: Iterable[TraceRow]) -> Iterator[list[TraceRow]]:
-    remaining = iter(rows)
-    while batch := list(islice(remaining, _BATCH)):
-        yield batch
