@@ -1,4 +1,4 @@
-"""Middleware that limits request bodies: bytes, seconds, nesting and number of values, measured while the body arrives.
+"""Middleware that limits request bodies: bytes, seconds, encoding, nesting and number of values.
 
 A compressed body is decoded here, and its decoded form is measured. A route reads the body after it knows the caller,
 and gets the body in one piece or an `APIError`. The server discards the rest of a refused body, so that the client
@@ -8,15 +8,22 @@ reads the error.
 from __future__ import annotations
 
 import asyncio
+import sys
+import zlib
+from collections.abc import Iterable
 from itertools import accumulate
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from podium.errors import APIError
 from podium.server.api_errors import invalid, send_error
-from podium.server.content_encoding import BodyDecoder
 from podium.server.in_flight import SAFE_METHODS
 from podium.server.streaming import client_disconnected
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 _MAX_DIGITS = 19
 """The most digits of a Content-Length that is read."""
@@ -25,6 +32,11 @@ _MAX_DEPTH = 32
 _MAX_VALUES = 30_000
 """The most values in all lists and objects together. Checking them takes about 20 ms, in which no other request is
 answered. The longest conversation with the most tools has fewer values."""
+_PIECE_BYTES = 64 * 2**10
+"""The most bytes that are measured at once. A longer body is decoded and measured in a thread."""
+_ENCODINGS = ("gzip", "deflate", "zstd")
+_WINDOW_LOG = 23
+"""The largest window of zstd that is decoded: 8 MiB, which every decoder must support (RFC 9659)."""
 _NOT_STRUCTURE = bytes(set(range(256)) - set(b"[]{},"))
 _DEPTH_CHANGE = tuple(1 if byte in b"[{" else -1 if byte in b"]}" else 0 for byte in range(256))
 
@@ -54,11 +66,10 @@ class BodyLimits:
             elif name == b"content-encoding":
                 encodings.append(value)
         digits = declared.lstrip(b"0") if declared.isdigit() else b""
-        if len(digits) > _MAX_DIGITS or int(digits or b"0") > self._max_bytes:
-            await send_error(self._too_large(), scope, receive, send)
-            return
         try:
-            decoder = BodyDecoder(encodings)
+            if len(digits) > _MAX_DIGITS or int(digits or b"0") > self._max_bytes:
+                raise _too_large(self._max_bytes)
+            encoding = read_encoding(encodings)
         except APIError as error:
             await send_error(error, scope, receive, send)
             return
@@ -68,16 +79,18 @@ class BodyLimits:
             nonlocal complete
             if complete:
                 return await receive()
-            message = await self._read_all(receive, decoder)
+            sent = await self._receive_all(receive)
+            if encoding is None and len(sent) <= _PIECE_BYTES:
+                body = _checked_body(sent, None, self._max_bytes)
+            else:
+                body = await asyncio.to_thread(_checked_body, sent, encoding, self._max_bytes)
             complete = True
-            return message
+            return {"type": "http.request", "body": body, "more_body": False}
 
         await self._app(scope, read, send)
 
-    async def _read_all(self, receive: Receive, decoder: BodyDecoder) -> Message:
-        pieces = []
-        sent = size = 0
-        shape = JsonShape()
+    async def _receive_all(self, receive: Receive) -> bytes:
+        body = bytearray()
         limit = asyncio.timeout(self._max_seconds)
         try:
             async with limit:
@@ -86,42 +99,95 @@ class BodyLimits:
                     message = await receive()
                     if message["type"] != "http.request":
                         raise client_disconnected()
-                    arrived = message.get("body", b"")
-                    sent += len(arrived)
-                    if sent > self._max_bytes:
-                        raise self._too_large()
-                    for piece in decoder.decode(arrived):
-                        size += len(piece)
-                        if size > self._max_bytes:
-                            raise self._too_large()
-                        shape.feed(piece)
-                        shape.check()
-                        pieces.append(piece)
+                    body += message.get("body", b"")
+                    if len(body) > self._max_bytes:
+                        raise _too_large(self._max_bytes)
                     has_more = message.get("more_body", False)
-                decoder.end()
         except TimeoutError:
             if not limit.expired():
                 raise
-            raise self._too_slow(sent) from None
-        return {"type": "http.request", "body": b"".join(pieces), "more_body": False}
+            raise APIError(
+                408,
+                "timeout_error",
+                f"The body was not complete after {self._max_seconds:g} s; {len(body)} bytes of it had arrived.",
+                code="body_too_slow",
+                headers={"Connection": "close"},
+            ) from None
+        return bytes(body)
 
-    def _too_large(self) -> APIError:
-        return APIError(
-            413,
+
+def _checked_body(sent: bytes, encoding: str | None, max_bytes: int) -> bytes:
+    """The decoded body, if it is within the limits of bytes, depth and values."""
+    body = sent if encoding is None or not sent else decode_body(sent, encoding, max_bytes)
+    shape = JsonShape()
+    for start in range(0, len(body), _PIECE_BYTES):
+        shape.feed(body[start : start + _PIECE_BYTES])
+        shape.check()
+    return body
+
+
+def read_encoding(headers: Iterable[bytes]) -> str | None:
+    """The encoding in the values of a request's Content-Encoding headers. None if the body is sent as it is.
+
+    Raises:
+        APIError: 415, the encoding is unknown, or there are several in a row.
+    """
+    encodings = ",".join(value.decode("latin-1") for value in headers).lower().split(",")
+    names = [name for part in encodings if (name := part.strip()) not in ("", "identity")]
+    problem = f"The body has {len(names)} encodings in a row" if len(names) > 1 else None
+    for name in names:
+        if name not in (*_ENCODINGS, "x-gzip"):
+            problem = f"The body's encoding {name[:50]!r} is not known here"
+    if problem is not None:
+        raise APIError(
+            415,
             "invalid_request_error",
-            f"The body is larger than {self._max_bytes} bytes: send less, or have the server started with a larger "
-            "serve.max_body_mib.",
-            code="body_too_large",
+            f"{problem}: send it as {', '.join(_ENCODINGS)}, or as it is.",
+            code="unsupported_encoding",
+            headers={"Accept-Encoding": ", ".join(_ENCODINGS)},
         )
+    return names[0].removeprefix("x-") if names else None
 
-    def _too_slow(self, size: int) -> APIError:
-        return APIError(
-            408,
-            "timeout_error",
-            f"The body was not complete after {self._max_seconds:g} s; {size} bytes of it had arrived.",
-            code="body_too_slow",
-            headers={"Connection": "close"},
-        )
+
+def decode_body(sent: bytes, encoding: str, max_bytes: int) -> bytes:
+    """The decoded form of a body that is not empty. No more than `max_bytes` and one are decoded.
+
+    Raises:
+        APIError: 400, the body is not what its encoding says; or 413, it is too large.
+    """
+    decoder: zstd.ZstdDecompressor | zlib._Decompress
+    if encoding == "zstd":
+        decoder = zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: _WINDOW_LOG})
+    elif encoding == "gzip":
+        decoder = zlib.decompressobj(zlib.MAX_WBITS + 16)
+    else:
+        # The name means zlib's format, but some clients send the bare data without its frame.
+        decoder = zlib.decompressobj(zlib.MAX_WBITS if sent[0] & 0x0F == 8 else -zlib.MAX_WBITS)
+    problem = None
+    try:
+        body = decoder.decompress(sent, max_bytes + 1)
+    except (zlib.error, zstd.ZstdError) as error:
+        problem = f"is not valid: {error}"
+    else:
+        if len(body) > max_bytes:
+            raise _too_large(max_bytes)
+        if not decoder.eof:
+            problem = "breaks off before its end"
+        elif decoder.unused_data:
+            problem = "goes on behind its end"
+    if problem is not None:
+        raise invalid(f"The body's {encoding} data {problem}.", code="invalid_encoding")
+    return body
+
+
+def _too_large(max_bytes: int) -> APIError:
+    return APIError(
+        413,
+        "invalid_request_error",
+        f"The body is larger than {max_bytes} bytes: send less, or have the server started with a larger "
+        "serve.max_body_mib.",
+        code="body_too_large",
+    )
 
 
 class JsonShape:
