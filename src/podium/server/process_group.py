@@ -7,6 +7,7 @@ parent, however the parent ends. The caller decides what the processes serve.
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import logging
 import os
@@ -14,13 +15,11 @@ import shutil
 import signal
 import socket
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from multiprocessing import get_context, parent_process, resource_tracker
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Literal
@@ -75,79 +74,83 @@ def run_group(
     Raises:
         UsageError: a process cannot serve. No process is left.
     """
-    group = _Group(serve, sockets, count, folder, announce)
-    try:
-        group.run()
-    finally:
-        group.kill()
+    asyncio.run(_Group(serve, sockets, count, folder, announce).run())
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Child:
-    number: int
     process: SpawnProcess
     pipe: Connection
     is_ready: bool = False
 
 
-@dataclass(slots=True)
 class _Group:
-    """The parent's side of a group. The first fields are the arguments of `run_group`."""
+    """The parent's side of a group, with the arguments of `run_group`."""
 
-    serve: Serve
-    sockets: Sequence[socket.socket]
-    count: int
-    folder: Path
-    announce: Callable[[str], None]
-    children: list[_Child] = field(default_factory=list)
-    # The first process starts before the others, since it updates files and finds wrong options.
-    due: dict[int, float] = field(default_factory=lambda: {0: 0.0})
-    """The numbers of the processes to start, with the time of each start on the monotonic clock."""
-    text: str | None = None
-    """The text with which the first process reported that it is ready. None until then."""
-    has_served: bool = False
-    """Whether all processes have been ready at once. Before that, a process that ends is an error. After that, it is
-    replaced."""
-    signals: int = 0
-    pause_s: float = _FIRST_PAUSE_S
-    refusal: str | None = None
+    def __init__(
+        self,
+        serve: Serve,
+        sockets: Sequence[socket.socket],
+        count: int,
+        folder: Path,
+        announce: Callable[[str], None],
+    ) -> None:
+        self._serve, self._sockets, self._count = serve, sockets, count
+        self._folder, self._announce = folder, announce
+        self._children: dict[int, _Child] = {}
+        self._supervisors = asyncio.TaskGroup()
+        self._stopping = asyncio.Event()
+        self._text: str | None = None
+        """The text with which the first process reported that it is ready. None until then."""
+        self._has_served = False
+        """Whether all processes have been ready at once. Before that, a process that ends is an error. After that, it
+        is replaced."""
+        self._signals = 0
+        self._refusal: str | None = None
 
-    def run(self) -> None:
-        with _signal_socket() as signals:
-            while self.children or self.due:
-                self._start_due()
-                # If a process wrote to its pipe and then ended, the pipe is read before the end is handled.
-                sources: dict[object, Callable[[], None]] = {signals: partial(self._on_signals, signals)}
-                for child in self.children:
-                    if not child.pipe.closed:
-                        sources[child.pipe] = partial(self._read, child)
-                for child in self.children:
-                    sources[child.process.sentinel] = partial(self._replace, child)
-                happened = wait(list(sources), self._until_due())  # type: ignore[arg-type]
-                for source in [source for source in sources if source in happened]:
-                    sources[source]()
-        if self.refusal is not None:
-            raise UsageError(self.refusal)
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._on_signal)
+        try:
+            async with self._supervisors:
+                # The first process starts before the others, since it updates files and finds wrong options.
+                self._supervisors.create_task(self._supervise(0))
+        finally:
+            for child in self._children.values():
+                child.process.kill()
+                child.process.join()
+        if self._refusal is not None:
+            raise UsageError(self._refusal)
 
-    def kill(self) -> None:
-        """End the processes that are left, without waiting for their questions."""
-        for child in self.children:
-            child.process.kill()
+    async def _supervise(self, number: int) -> None:
+        """Start a process, and another in its place whenever it ends, until the group stops."""
+        pause_s = _FIRST_PAUSE_S
+        while not self._stopping.is_set():
+            child = self._children[number] = self._start(number)
+            while (message := await _receive(child.pipe)) is not None:
+                self._on_message(child, *message)
             child.process.join()
-
-    def _until_due(self) -> float | None:
-        return max(0.0, min(self.due.values()) - time.monotonic()) if self.due else None
-
-    def _start_due(self) -> None:
-        for number, start_at in tuple(self.due.items()):
-            if start_at <= time.monotonic():
-                del self.due[number]
-                self.children.append(self._start(number))
+            child.pipe.close()
+            del self._children[number]
+            status = child.process.exitcode
+            if self._stopping.is_set():
+                return
+            if not self._has_served:
+                self._fail(f"A process of the server ended with status {status} before it could serve.")
+                return
+            _LOG.warning("A process of the server ended with status %s; another takes its place.", status)
+            if child.is_ready:
+                pause_s = _FIRST_PAUSE_S
+                continue
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), pause_s)
+            pause_s = min(_LONGEST_PAUSE_S, 2 * pause_s)
 
     def _start(self, number: int) -> _Child:
         pipe, theirs = get_context("spawn").Pipe()
-        server_process = ServerProcess(number, self.count, self.folder, self.text is None, theirs)
-        process = get_context("spawn").Process(target=_run, args=(self.serve, self.sockets, server_process))
+        server_process = ServerProcess(number, self._count, self._folder, self._text is None, theirs)
+        process = get_context("spawn").Process(target=_run, args=(self._serve, self._sockets, server_process))
         with _without_working_folder():
             resource_tracker.ensure_running()  # Its start unblocks the signal.
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # Until the process has its own group.
@@ -156,83 +159,56 @@ class _Group:
             finally:
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         theirs.close()
-        return _Child(number, process, pipe)
+        return _Child(process, pipe)
 
-    def _read(self, child: _Child) -> None:
-        try:
-            kind, text = child.pipe.recv()
-        except (EOFError, OSError):
-            child.pipe.close()
-            return
+    def _on_message(self, child: _Child, kind: str, text: str) -> None:
         if kind == "refused":
             self._fail(text)
             return
         child.is_ready = True
-        self.pause_s = _FIRST_PAUSE_S
-        if self.signals or self.refusal is not None:
+        if self._stopping.is_set():
             return
-        if self.text is None:
-            self.text = text
-            self.due |= dict.fromkeys(range(1, self.count), 0.0)
-        if not self.has_served and sum(other.is_ready for other in self.children) == self.count:
-            self.has_served = True
-            self.announce(self.text)
-
-    def _replace(self, child: _Child) -> None:
-        child.process.join()
-        self.children.remove(child)
-        child.pipe.close()
-        if self.signals or self.refusal is not None:
-            return
-        status = child.process.exitcode
-        if not self.has_served:
-            self._fail(f"A process of the server ended with status {status} before it could serve.")
-            return
-        _LOG.warning("A process of the server ended with status %s; another takes its place.", status)
-        pause_s = 0.0
-        if not child.is_ready:
-            pause_s, self.pause_s = self.pause_s, min(_LONGEST_PAUSE_S, 2 * self.pause_s)
-        self.due[child.number] = time.monotonic() + pause_s
+        if self._text is None:
+            self._text = text
+            for number in range(1, self._count):
+                self._supervisors.create_task(self._supervise(number))
+        if not self._has_served and sum(other.is_ready for other in self._children.values()) == self._count:
+            self._has_served = True
+            self._announce(self._text)
 
     def _fail(self, reason: str) -> None:
         """Handle a process that cannot serve: end the group if it has never served, else log the reason."""
-        if self.has_served:
+        if self._has_served:
             _LOG.error("A process of the server cannot serve: %s", reason)
-        elif self.refusal is None:
-            self.refusal = reason
+        elif self._refusal is None:
+            self._refusal = reason
             self._order("stop")
 
-    def _on_signals(self, signals: socket.socket) -> None:
-        for _ in signals.recv(64):
-            self.signals += 1
-            if self.signals > 2:
-                self.kill()
-                sys.exit(1)
-            self._order("stop" if self.signals == 1 else "hurry")
+    def _on_signal(self) -> None:
+        self._signals += 1
+        if self._signals > 2:
+            sys.exit(1)
+        self._order("stop" if self._signals == 1 else "hurry")
 
     def _order(self, order: Order) -> None:
-        self.due.clear()
-        for child in self.children:
+        self._stopping.set()
+        for child in self._children.values():
             with suppress(OSError):  # The process may have ended just now.
                 child.pipe.send(order)
 
 
-@contextmanager
-def _signal_socket() -> Iterator[socket.socket]:
-    """A socket that receives one byte for each SIGTERM and SIGINT. Meanwhile these signals do not end the process."""
-    ours, python = socket.socketpair()
-    with ours, python:
-        python.setblocking(False)
-        wakeup = signal.set_wakeup_fd(python.fileno())
-        handlers = {
-            number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)
-        }
-        try:
-            yield ours
-        finally:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
-            signal.set_wakeup_fd(wakeup)
+async def _receive(pipe: Connection) -> tuple[str, str] | None:
+    """The next message of a process. None once it has ended."""
+    loop, readable = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(pipe.fileno(), readable.set)
+    try:
+        await readable.wait()
+        message: tuple[str, str] = pipe.recv()
+        return message
+    except (EOFError, OSError):
+        return None
+    finally:
+        loop.remove_reader(pipe.fileno())
 
 
 @contextmanager
