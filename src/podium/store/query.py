@@ -11,9 +11,9 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import FiniteFloat, TypeAdapter
+from pydantic import AfterValidator, Field, FiniteFloat, TypeAdapter
 from sqlalchemy import (
     ColumnElement,
     FromClause,
@@ -34,6 +34,7 @@ from podium.store.database import SqlContains
 from podium.store.schema import COSTS, DOCUMENTS, TRACES, WORKED
 from podium.trace.model import OutcomeVerdict, TraceStatus
 from podium.trace.serialization import storable, to_searched
+from podium.types import FrozenModel
 
 MAX_PAGE = 200
 
@@ -41,26 +42,35 @@ OutcomeFilter = OutcomeVerdict | Literal["none"]
 """A verdict, or "none" for answers that were not judged."""
 
 
-@dataclass(frozen=True, slots=True)
-class TraceFilters:
-    """The conditions on traces to find. A trace must meet all of them. None sets no condition."""
+def _in_utc(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
-    since: datetime | None = None
-    """Only traces that started at this time or later."""
-    until: datetime | None = None
-    """Only traces that started before this time."""
+
+class TraceConditions(FrozenModel):
+    """What users may ask of the traces to find. A trace must meet all conditions. None sets no condition."""
+
+    since: Annotated[datetime, AfterValidator(_in_utc)] | None = Field(
+        None, description="Started then or later; UTC if no zone is given."
+    )
+    until: Annotated[datetime, AfterValidator(_in_utc)] | None = Field(None, description="Started before.")
     planner: str | None = None
-    worker: str | None = None
-    """A worker that was called for a step, whether it answered or failed."""
+    worker: str | None = Field(None, description="A worker that answered a step, or failed to.")
     status: TraceStatus | None = None
-    min_cost: float | None = None
-    """The least dollars of the question. `max_cost` is the most."""
-    max_cost: float | None = None
-    q: str | None = None
-    """Text of the question, in its first or its last 1,000 characters. The case of letters does not matter."""
+    min_cost: float | None = Field(None, ge=0, allow_inf_nan=False, description="Dollars.")
+    max_cost: float | None = Field(None, ge=0, allow_inf_nan=False)
+    outcome: OutcomeFilter | None = Field(
+        None, description="What users said about the answer; none: nothing yet."
+    )
+    q: str | None = Field(
+        None, description="Text in the first or the last 1,000 characters of the question, in any case."
+    )
+
+
+class TraceFilters(TraceConditions):
+    """The conditions on traces to find."""
+
     owner: str | None = None
     """The name of the key that the request used."""
-    outcome: OutcomeFilter | None = None
 
 
 ALL_TRACES = TraceFilters()

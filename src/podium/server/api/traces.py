@@ -29,8 +29,8 @@ from podium.server.service import Service
 from podium.server.stream_events import ENDED, events_of_trace
 from podium.server.streaming import CLIENT_CLOSED_REQUEST, COMMENT, EventStream, Write
 from podium.store import TraceStore
-from podium.store.query import MAX_PAGE, OutcomeFilter, TraceFilters, TraceSummary
-from podium.trace import Outcome, Trace, TraceStatus
+from podium.store.query import MAX_PAGE, TraceConditions, TraceFilters, TraceSummary
+from podium.trace import Outcome, Trace
 from podium.trace.explanation import Explanation, explain_answer
 from podium.trace.serialization import to_json
 
@@ -64,7 +64,9 @@ def add_routes(app: FastAPI, service: Service) -> None:
         `damaged` traces are left out, since their rows in the database are damaged.
         """
         try:
-            page = await service.store.call(service.store.page, query.of(caller), query.cursor, query.limit)
+            page = await service.store.call(
+                service.store.page, _filters(query, caller), query.cursor, query.limit
+            )
         except UsageError as error:
             raise invalid(str(error), "cursor", code="invalid_cursor") from None
         return {
@@ -79,9 +81,9 @@ def add_routes(app: FastAPI, service: Service) -> None:
         response_class=Response,
         responses={200: _JSONL},
     )
-    async def export(caller: RequestCaller, query: Annotated[TraceQuery, Query()]) -> Response:
+    async def export(caller: RequestCaller, query: Annotated[TraceConditions, Query()]) -> Response:
         """The traces that pass the filters, one a line, oldest first, in the form that `podium traces import` reads."""
-        chunks = _chunks(service.store.export(query.of(caller)))
+        chunks = _chunks(service.store.export(_filters(query, caller)))
         # An error before the first line is an ordinary error response.
         first = await service.store.call(next, chunks, b"")
         return StreamingResponse(
@@ -240,42 +242,17 @@ async def _poll(send: Write, store: TraceStore, id_: str, owner: str | None) -> 
             return
 
 
-class TraceQuery(BaseModel):
-    """The filters that a trace must pass. An unknown parameter is refused: it was meant to narrow the list."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    since: datetime | None = Field(None, description="Started then or later; UTC if no zone is given.")
-    until: datetime | None = Field(None, description="Started before.")
-    planner: str | None = Field(None, max_length=200)
-    worker: str | None = Field(
-        None, max_length=200, description="A worker that answered a step, or failed to."
-    )
-    status: TraceStatus | None = None
-    min_cost: float | None = Field(None, ge=0, allow_inf_nan=False, description="Dollars.")
-    max_cost: float | None = Field(None, ge=0, allow_inf_nan=False)
-    outcome: OutcomeFilter | None = Field(
-        None, description="What users said about the answer; none: nothing yet."
-    )
-    q: str | None = Field(
-        None,
-        max_length=1000,
-        description="Text in the first or the last 1,000 characters of the question, in any case.",
-    )
-
-    def of(self, caller: Caller) -> TraceFilters:
-        """The store's filters, restricted to what the caller may see."""
-        filters = self.model_dump(include=set(TraceQuery.model_fields) - {"since", "until"})
-        return TraceFilters(
-            since=_utc(self.since), until=_utc(self.until), owner=caller.visible_owner, **filters
-        )
-
-
-class PageQuery(TraceQuery):
-    """Filters and a page."""
+class PageQuery(TraceConditions):
+    """Conditions and a page."""
 
     limit: int = Field(50, ge=1, le=MAX_PAGE)
     cursor: str | None = Field(None, max_length=1000, description="`next` of the previous page.")
+
+
+def _filters(query: TraceConditions, caller: Caller) -> TraceFilters:
+    """The conditions, restricted to what the caller may see."""
+    conditions = query.model_dump(include=set(TraceConditions.model_fields))
+    return TraceFilters(owner=caller.visible_owner, **conditions)
 
 
 class OutcomeBody(Body):
@@ -317,7 +294,3 @@ def _list_row(row: TraceSummary) -> dict[str, Any]:
         "started_at": listed.pop("started").isoformat(timespec="milliseconds"),
         **listed,
     }
-
-
-def _utc(moment: datetime | None) -> datetime | None:
-    return moment if moment is None or moment.tzinfo else moment.replace(tzinfo=UTC)
