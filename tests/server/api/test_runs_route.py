@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import httpx
 from viewer_traces import keep, of_sums, plain
@@ -25,22 +24,6 @@ def make_run(folder: Path, name: str, rows: int) -> RunFolder:
 
 def compared(accuracy: float) -> str:
     return json.dumps({"questions": 2, "rows": [{"kind": "single", "accuracy": {"mean": accuracy}}]})
-
-
-def told(client: httpx.Client, path: str, until: int) -> list[tuple[str, Any]]:
-    """The first `until` events of a stream."""
-    events = []
-    with client.stream("GET", path) as stream:
-        assert stream.headers["content-type"].startswith("text/event-stream")
-        kind = ""
-        for line in stream.iter_lines():
-            if line.startswith("event: "):
-                kind = line.removeprefix("event: ")
-            if line.startswith("data: "):
-                events.append((kind, json.loads(line.removeprefix("data: "))))
-            if len(events) == until:
-                return events
-    return events
 
 
 def test_runs_are_found_in_folders_of_folders_and_nothing_else_is(serve, tmp_path: Path) -> None:
@@ -123,33 +106,21 @@ def test_a_trace_that_a_run_does_not_have_is_refused_in_a_sentence(serve, tmp_pa
     ]
 
 
-def test_rows_are_streamed_as_they_are_written(serve, tmp_path: Path) -> None:
+def test_a_run_is_sent_again_only_after_something_was_written(serve, tmp_path: Path) -> None:
     run = make_run(tmp_path, "run", 2)
-    with httpx.Client(base_url=serve(runs=tmp_path), timeout=30) as client:
-        with client.stream("GET", "/api/runs/run/events?after=1") as stream:
-            lines = (line for line in stream.iter_lines() if line.startswith("data: "))
-            first = json.loads(next(lines).removeprefix("data: "))
-            run.rows().append({**ROW, "iteration": 2})
-            second = json.loads(next(lines).removeprefix("data: "))
-        assert [(row["number"], row["row"]["iteration"]) for row in (first, second)] == [(1, 1), (2, 2)]
+    with httpx.Client(base_url=serve(runs=tmp_path)) as client:
+        tags = []
 
+        def changed() -> int | None:
+            """The number of rows. None if nothing has changed since the latest reply."""
+            reply = client.get("/api/runs/run", headers={"If-None-Match": tags[-1]} if tags else {})
+            tags.append(reply.headers["etag"])
+            return len(reply.json()["metrics"]) if reply.status_code == 200 else None
 
-def test_a_run_that_resumes_from_an_earlier_row_is_streamed_again(serve, tmp_path: Path) -> None:
-    run = make_run(tmp_path, "run", 3)
-    with httpx.Client(base_url=serve(runs=tmp_path), timeout=30) as client:
-        with client.stream("GET", "/api/runs/run/events?after=2") as stream:
-            lines = stream.iter_lines()
-            while "data" not in next(lines):
-                pass
-            run.rows().truncate(1)
-            kinds = []
-            for line in lines:
-                if line.startswith("event: "):
-                    kinds.append(line.removeprefix("event: "))
-                if len(kinds) == 2:
-                    break
-        assert kinds == ["rewound", "row"]
-        assert told(client, "/api/runs/run/events?after=9", 2) == [
-            ("rewound", {"rows": 0}),
-            ("row", {"number": 0, "row": ROW}),
-        ]
+        assert [changed(), changed()] == [2, None]
+        run.rows().append({**ROW, "iteration": 2})
+        assert [changed(), changed()] == [3, None]
+        run.rows().truncate(1)
+        assert [changed(), changed()] == [1, None]
+        (tmp_path / "run" / "comparison.json").write_text(compared(0.5))
+        assert [changed(), changed()] == [1, None]

@@ -1,5 +1,4 @@
-"""GET /api/runs: training and evaluation runs, one run's settings, metrics and comparison while they are written, and
-its traces.
+"""GET /api/runs: training and evaluation runs; one run's settings, metrics and comparison; and its traces.
 
 A run is a folder in the server's folder of runs. Its files are read again for each request, since a run may be writing
 them. Names are looked up among the found folders, so no name leads outside. Nothing is changed here.
@@ -11,26 +10,22 @@ import asyncio
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, FastAPI, Query, Response
+from fastapi import APIRouter, Depends, FastAPI, Header, Response
 
 from podium.errors import APIError, UnknownTraceError, UsageError
 from podium.server.api_errors import not_found
 from podium.server.requests import find_caller
 from podium.server.service import Service
-from podium.server.streaming import EventStream, Write, sse_event
 from podium.store import TraceStore
 from podium.trace import Trace
 from podium.trace.serialization import to_json
 
-_POLL_S = 0.4
-"""Seconds between two reads of the files."""
-_MAX_STREAM_S = 20.0
-"""Seconds after which a stream ends. The viewer reconnects, and a shutdown is not delayed."""
 _MAX_DEPTH = 3
 _MAX_RUNS = 2000
 """The most runs that are listed."""
@@ -56,29 +51,6 @@ def add_routes(app: FastAPI, service: Service) -> None:
         }
 
     @router.get(
-        "/api/runs/{name:path}/events",
-        response_class=Response,
-        responses={200: {"content": {"text/event-stream": {}}}},
-    )
-    async def events(name: str, after: Annotated[int, Query(ge=0)] = 0) -> Response:
-        """The rows of metrics after the first `after`, as they are written, as events `row`.
-
-        `rewound` says that the file was rewritten from its beginning. `comparison` has the comparison: once if there is
-        one, and again when another is written. The stream ends after a while; the client reconnects.
-        """
-        run = await find(name)
-
-        async def produce(write: Write) -> None:
-            await write(b": rows\n\n")
-            try:
-                async with asyncio.timeout(_MAX_STREAM_S):
-                    await _follow(run, after, write)
-            except TimeoutError:
-                return
-
-        return EventStream(produce, {})
-
-    @router.get(
         "/api/runs/{name:path}/traces/{id}",
         response_class=Response,
         responses={200: {"model": Trace}},
@@ -89,34 +61,25 @@ def add_routes(app: FastAPI, service: Service) -> None:
         rollout = await asyncio.to_thread(run.trace, id)
         return Response(to_json(rollout), media_type="application/json")
 
-    @router.get("/api/runs/{name:path}")
-    async def run(name: str) -> dict[str, Any]:
-        """One run: its settings, its metrics, and its comparison if there is one."""
-        return await asyncio.to_thread((await find(name)).document)
+    @router.get(
+        "/api/runs/{name:path}",
+        responses={304: {"description": "Nothing was written since the ETag in If-None-Match."}},
+    )
+    async def run(
+        name: str, response: Response, if_none_match: Annotated[str | None, Header()] = None
+    ) -> dict[str, Any] | None:
+        """One run: its settings, its metrics, and its comparison if there is one. To watch a run, send the ETag of the
+        latest reply as `If-None-Match`.
+        """
+        run = await find(name)
+        # A file that is written meanwhile gets another tag next time.
+        response.headers["etag"] = tag = await asyncio.to_thread(run.tag)
+        if tag == if_none_match:
+            response.status_code = 304
+            return None
+        return await asyncio.to_thread(run.document)
 
     app.include_router(router)
-
-
-async def _follow(run: RunFiles, after: int, write: Write) -> None:
-    """Send new rows as they are written, until cancelled."""
-    rows = run.rows()
-    _, known = await asyncio.to_thread(rows.read)
-    rewritten = len(known) < after
-    number, new_rows = (0, known) if rewritten else (after, known[after:])
-    compared = 0  # A comparison that was written between two streams is sent too.
-    while True:
-        if rewritten:
-            number = 0
-            await write(sse_event({"rows": 0}, "rewound"))
-        for row in new_rows:
-            await write(sse_event({"number": number, "row": row}, "row"))
-            number += 1
-        at = run.compared_at()
-        if at != compared:
-            compared = at
-            await write(sse_event({"comparison": run.comparison()}, "comparison"))
-        await asyncio.sleep(_POLL_S)
-        rewritten, new_rows = await asyncio.to_thread(rows.read)
 
 
 _METRICS, _CONFIG, _COMPARISON = "metrics.jsonl", "config.json", "comparison.json"
@@ -132,8 +95,7 @@ class RunFiles:
 
     def summary(self) -> dict[str, Any]:
         """The entry of this run in the list of runs."""
-        content = _bytes(self.path / _METRICS)
-        lines = content.split(b"\n")[:-1]
+        lines = self._lines()
         comparison = None if lines else self.comparison()
         if lines:
             row = _row(lines[-1]) or {}
@@ -144,7 +106,7 @@ class RunFiles:
             "name": self.name,
             "kind": "training" if lines or comparison is None else "evaluation",
             "iterations": len(lines),
-            "updated_at": datetime.fromtimestamp(self._changed(), UTC).isoformat(timespec="seconds"),
+            "updated_at": datetime.fromtimestamp(self.changed_s, UTC).isoformat(timespec="seconds"),
             "latest": latest,
             "questions": self.questions(),
         }
@@ -154,7 +116,7 @@ class RunFiles:
         return {
             "configuration": self.configuration(),
             "questions": self.questions(),
-            "metrics": self.rows().read()[1],
+            "metrics": [_row(line) for line in self._lines()],
             "comparison": self.comparison(),
         }
 
@@ -183,12 +145,10 @@ class RunFiles:
         """The run's comparison. None if there is none."""
         return _json(_bytes(self.path / _COMPARISON))
 
-    def compared_at(self) -> int:
-        """When the comparison was last written, in nanoseconds. 0 if never."""
-        try:
-            return (self.path / _COMPARISON).stat().st_mtime_ns
-        except OSError:
-            return 0
+    def tag(self) -> str:
+        """An ETag, which changes whenever a file of this run is written."""
+        written = (f"{at.st_mtime_ns:x}-{at.st_size:x}" for at in self._stats())
+        return f'"{"-".join(written)}"'
 
     def trace(self, id_: str) -> Trace:
         """The trace of one of the run's rollouts.
@@ -212,51 +172,25 @@ class RunFiles:
                 f"The file {TRACES} of the run {self.name!r} is no trace store that can be read."
             ) from None
 
-    def rows(self) -> RowReader:
-        """A reader of the run's metrics."""
-        return RowReader(self.path / _METRICS)
+    @property
+    def changed_s(self) -> float:
+        """When a file of this run was last written, in seconds since 1970. 0 if the run has no file."""
+        return max((at.st_mtime for at in self._stats()), default=0.0)
 
-    def _changed(self) -> float:
-        times = []
+    def _stats(self) -> Iterator[os.stat_result]:
         for name in (_METRICS, _COMPARISON, _CONFIG):
-            try:
-                times.append((self.path / name).stat().st_mtime)
-            except OSError:
-                continue
-        return max(times, default=0.0)
+            with suppress(OSError):
+                yield (self.path / name).stat()
 
-
-class RowReader:
-    """Reads a growing JSONL file. A line that is not finished yet is read later."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._offset = 0
-        self._inode = 0
-        """The file's inode, which changes when the file is replaced."""
-
-    def read(self) -> tuple[bool, list[dict[str, Any] | None]]:
-        """Whether the file was rewritten, so that earlier rows are obsolete; and the new rows, None if damaged."""
-        try:
-            with self._path.open("rb") as file:
-                at = os.fstat(file.fileno())
-                rewritten = bool(self._inode) and (at.st_ino != self._inode or at.st_size < self._offset)
-                if rewritten:
-                    self._offset = 0
-                self._inode = at.st_ino
-                file.seek(self._offset)
-                content = file.read()
-        except OSError:
-            return False, []
-        whole = content[: content.rfind(b"\n") + 1]
-        self._offset += len(whole)
-        return rewritten, [_row(line) for line in whole.split(b"\n")[:-1]]
+    def _lines(self) -> list[bytes]:
+        """The lines of metrics. One that is not finished yet is left out."""
+        return _bytes(self.path / _METRICS).split(b"\n")[:-1]
 
 
 def find_runs(folder: Path) -> dict[str, RunFiles]:
     """The run folders under `folder` by name, the latest first."""
     runs = list(_found(folder, folder, _MAX_DEPTH))
-    runs.sort(key=lambda run: (-run._changed(), run.name))
+    runs.sort(key=lambda run: (-run.changed_s, run.name))
     return {run.name: run for run in runs[:_MAX_RUNS]}
 
 

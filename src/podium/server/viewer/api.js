@@ -27,6 +27,12 @@ export async function requestJson(path, { method = "GET", body, signal } = {}) {
   return response.status === 204 ? null : response.json();
 }
 
+/** The JSON at `path` with its ETag, as {tag, json}. Null while nothing was written since the ETag `tag`. */
+export async function requestChanged(path, tag, { signal } = {}) {
+  const response = await send(path, { headers: tag ? { "If-None-Match": tag } : {}, signal });
+  return response.status === 304 ? null : { tag: response.headers.get("ETag"), json: await response.json() };
+}
+
 /** The route of a run, whose name may have slashes. */
 export function runPath(name) {
   return `/api/runs/${name.split("/").map(encodeURIComponent).join("/")}`;
@@ -81,7 +87,7 @@ async function send(path, options) {
       if (error.name === "AbortError") throw error;
       throw new ApiError(599, "The server cannot be reached. Is it still running?");
     }
-    if (response.ok) return response;
+    if (response.ok || response.status === 304) return response;
     const error = await complaint(response);
     if (response.status === 401) {
       await key.want(error.message).catch((refused) => {

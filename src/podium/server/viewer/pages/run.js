@@ -6,10 +6,11 @@ import { RunFacts } from "../run_facts.js";
 import { Alarms, Figures } from "../run_figures.js";
 import { moment, plural } from "../format.js";
 import { to } from "../address.js";
-import { follow, requestJson, runPath } from "../api.js";
+import { ApiError, pause, requestChanged, runPath } from "../api.js";
 import { ErrorNote, Text, line } from "../text.js";
 
-const EVERY_MS = 100;
+const EVERY_MS = 1000;
+const MOST_FAILURES = 8;
 
 export class RunPage extends Component {
   constructor(props) {
@@ -24,40 +25,31 @@ export class RunPage extends Component {
 
   componentWillUnmount() {
     this.reading.abort();
-    clearTimeout(this.drawing);
   }
 
   async watch() {
     const { signal } = this.reading;
-    const path = runPath(this.props.name);
-    const run = await requestJson(path, { signal });
-    let rows = run.metrics;
-    this.setState({ run, rows, comparison: run.comparison });
-    await follow(`${path}/events`, {
-      signal,
-      onBegin: () => `${path}/events?after=${rows.length}`,
-      onEvent: (type, data) => {
-        if (type === "comparison") return this.compare(data.comparison);
-        if (type === "row") rows = [...rows.slice(0, data.number), data.row];
-        if (type === "rewound") rows = rows.slice(0, data.rows);
-        const latest = Date.now();
-        this.drawing ??= setTimeout(() => {
-          this.drawing = null;
-          this.setState({ rows, latest });
-        }, EVERY_MS);
-        return false;
-      },
-    });
+    for (let tag = null, failures = 0; !signal.aborted; ) {
+      try {
+        const changed = await requestChanged(runPath(this.props.name), tag, { signal });
+        failures = 0;
+        if (changed) this.show(changed.json, tag ? Date.now() : null);
+        tag = changed?.tag ?? tag;
+      } catch (error) {
+        if (!tag || !(error instanceof ApiError && error.passes) || ++failures > MOST_FAILURES) throw error;
+      }
+      await pause(EVERY_MS * 2 ** failures, signal);
+    }
   }
 
-  /** Every stream begins with the comparison; the one that is drawn is not drawn again, which would undo a curve's zoom. */
-  compare(comparison) {
-    if (JSON.stringify(comparison) !== JSON.stringify(this.state.comparison)) this.setState({ comparison });
-    return false;
+  /** A comparison that is drawn already is not drawn again, which would undo a curve's zoom. */
+  show(run, latest) {
+    const same = JSON.stringify(run.comparison) === JSON.stringify(this.state.comparison);
+    this.setState({ run, rows: run.metrics, comparison: same ? this.state.comparison : run.comparison, latest });
   }
 
   render({ name }, { run, rows: lines, comparison, latest, error }) {
-    const rows = lines.filter(Boolean); // A damaged line comes as null, and counts where the stream goes on.
+    const rows = lines.filter(Boolean); // A damaged line comes as null.
     return html`<div>
       <p class="trail"><a href=${to(["runs"])}>Runs</a> / ${line(name, 80)}</p>
       <div class="run-head">
