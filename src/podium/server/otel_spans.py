@@ -15,15 +15,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
 from opentelemetry.context import Context
-from opentelemetry.sdk.trace.id_generator import IdGenerator, RandomIdGenerator
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer, set_span_in_context
 
 from podium.trace import Attempt, RoundTrace, Span, Trace
+from podium.trace.serialization import to_seconds
 from podium.types import Message, Usage
 from podium.workers.pool import Pool
 
@@ -49,21 +49,15 @@ _ERROR_TYPES = {"failed": "failed", "refused": "budget_exceeded", "cancelled": "
 Attributes = dict[str, Any]
 
 
-class TraceIdGenerator(IdGenerator):
+class TraceIdGenerator(RandomIdGenerator):
     """Random span ids, and the trace id of the Podium trace that is being exported."""
 
-    def __init__(self) -> None:
-        self._random = RandomIdGenerator()
-        self.trace: int | None = None
-        """The trace id of the next root span. If it is None, a random id."""
-
-    def generate_span_id(self) -> int:
-        """An id of 64 bits."""
-        return self._random.generate_span_id()
+    trace: int | None = None
+    """The trace id of the next root span. If it is None, a random id."""
 
     def generate_trace_id(self) -> int:
         """An id of 128 bits."""
-        return self.trace or self._random.generate_trace_id()
+        return self.trace or super().generate_trace_id()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +90,7 @@ class SpanExporter:
         self._export_question(trace, Context())
 
     def _export_question(self, trace: Trace, parent: Context) -> None:
-        started = _nanoseconds(trace.started_at)
+        started = round(to_seconds(trace.started_at) * 1e3) * 1_000_000
         attributes: Attributes = {
             "gen_ai.operation.name": "invoke_workflow",
             "gen_ai.workflow.name": trace.planner,
@@ -228,23 +222,19 @@ class SpanExporter:
 
 
 def _usage(usage: Usage) -> Attributes:
-    attributes: Attributes = {
+    return {
         "gen_ai.usage.input_tokens": usage.input_tokens,
         "gen_ai.usage.output_tokens": usage.output_tokens,
+        "gen_ai.usage.cache_read.input_tokens": usage.cached_tokens or None,
+        "gen_ai.usage.cache_creation.input_tokens": usage.cache_write_tokens or None,
+        "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens or None,
     }
-    if usage.cached_tokens:
-        attributes["gen_ai.usage.cache_read.input_tokens"] = usage.cached_tokens
-    if usage.cache_write_tokens:
-        attributes["gen_ai.usage.cache_creation.input_tokens"] = usage.cache_write_tokens
-    if usage.reasoning_tokens:
-        attributes["gen_ai.usage.reasoning.output_tokens"] = usage.reasoning_tokens
-    return attributes
 
 
-def _messages(messages: Sequence[Message]) -> str:
+def _messages(messages: Sequence[Message], **more: str) -> str:
     return json.dumps(
         [
-            {"role": message.role, "parts": [{"type": "text", "content": message.content}]}
+            {"role": message.role, "parts": [{"type": "text", "content": message.content}], **more}
             for message in messages
         ],
         ensure_ascii=False,
@@ -252,10 +242,7 @@ def _messages(messages: Sequence[Message]) -> str:
 
 
 def _answer(text: str, finish: str | None) -> str:
-    parts = [{"type": "text", "content": text}]
-    return json.dumps(
-        [{"role": "assistant", "parts": parts, "finish_reason": finish or "stop"}], ensure_ascii=False
-    )
+    return _messages([Message(role="assistant", content=text)], finish_reason=finish or "stop")
 
 
 def _model(name: str, identity: Mapping[str, Any] | None) -> _Model:
@@ -269,11 +256,6 @@ def _model(name: str, identity: Mapping[str, Any] | None) -> _Model:
         host or "podium",
     )
     return _Model(identity["model"], provider, host)
-
-
-def _nanoseconds(moment: str) -> int:
-    at = datetime.fromisoformat(moment)
-    return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1e3) * 1_000_000
 
 
 def _after(start: int, seconds: float) -> int:
