@@ -11,7 +11,7 @@ import pytest
 from refused_commands import one_sentence
 
 from podium.errors import UsageError
-from podium.server.keys import Keys, is_loopback, open_register, require_keys
+from podium.server.keys import Keys, is_loopback, open_register
 
 KEPT = Path("kept") / "keys.sqlite"
 
@@ -131,10 +131,18 @@ def test_keys_are_stored_beside_the_traces_of_the_server(podium):
     assert not KEPT.exists()
 
 
+async def open_keys(host):
+    keys = Keys(open_register())
+    try:
+        await keys.open(host)
+    finally:
+        await keys.close()
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST", "::1", "[::1]", "127.3.2.1"])
 def test_loopback_needs_no_key(host):
     assert is_loopback(host)
-    asyncio.run(require_keys(host, None))
+    asyncio.run(open_keys(host))
 
 
 @pytest.mark.parametrize(
@@ -151,19 +159,11 @@ def test_loopback_needs_no_key(host):
     ],
 )
 def test_server_on_other_addresses_needs_a_key_and_names_keys_add(podium, host):
-    async def require():
-        keys = Keys(open_register())
-        try:
-            await require_keys(host, keys)
-        finally:
-            await keys.close()
-
     assert not is_loopback(host)
-    for refuse in (require, lambda: require_keys(host, None)):
-        with pytest.raises(UsageError, match="make one with `podium keys add NAME`, with the same --store"):
-            asyncio.run(refuse())
+    with pytest.raises(UsageError, match="make one with `podium keys add NAME`, with the same --store"):
+        asyncio.run(open_keys(host))
     podium("keys", "add", "web")
-    asyncio.run(require())
+    asyncio.run(open_keys(host))
 
 
 def test_api_key_is_still_required_after_all_keys_were_deleted(podium):
@@ -172,7 +172,7 @@ def test_api_key_is_still_required_after_all_keys_were_deleted(podium):
     async def come_in():
         keys = Keys(open_register())
         try:
-            await require_keys("0.0.0.0", keys)
+            await keys.open("0.0.0.0")
             assert await keys.register.remove("web")
             keys._read_s = -1e9
             return await asyncio.gather(

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from podium.cli.event_loop import run_event_loop
 from podium.errors import UsageError
 from podium.server.app import create_app
-from podium.server.keys.keys import Keys, open_register, require_keys
+from podium.server.keys.keys import Keys, open_register
 from podium.server.process_group import ServerProcess, run_group
 from podium.server.process_peers import ProcessPeers
 from podium.server.service import Service
@@ -99,8 +99,7 @@ async def _open_service(
         opened.push_async_callback(asyncio.to_thread, traces.close)
         keys = Keys(open_register(store))
         opened.push_async_callback(keys.close)
-        await require_keys(settings.serve.host, keys)
-        await keys.refresh()
+        await keys.open(settings.serve.host)
         telemetry = open_telemetry(pool)
         if telemetry is not None:
             opened.push_async_callback(asyncio.to_thread, telemetry.close)

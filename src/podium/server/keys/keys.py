@@ -133,17 +133,19 @@ class Keys:
         """Whether a key is needed, by the keys that were last read."""
         return self._needed
 
-    async def refresh(self) -> bool:
-        """Read the keys again. Returns whether a key is needed now."""
-        await self._read()
-        return self._needed
+    async def open(self, host: str) -> None:
+        """Read the keys, before the server listens on `host`. On any host except loopback, a key is needed from now on.
 
-    async def require(self) -> bool:
-        """Require a key from now on. Returns whether any key exists."""
-        self._needed = True
-        self._read_s = -math.inf
+        Raises:
+            UsageError: a key is needed and none exists.
+        """
+        self._needed = not is_loopback(host)
         await self._read()
-        return bool(self._known)
+        if self._needed and not self._known:
+            raise UsageError(
+                f"--host {host} can be reached by others, and there is no key yet: make one with `podium keys add "
+                "NAME`, with the same --store, or listen on 127.0.0.1."
+            )
 
     async def close(self) -> None:
         """Settle what was spent, and close the register. Calling twice is fine."""
@@ -207,18 +209,3 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
-
-
-async def require_keys(host: str, keys: Keys | None) -> None:
-    """Require a key if `host` is not loopback. Call this before the server listens on the host.
-
-    Raises:
-        UsageError: a key is needed and none exists.
-    """
-    if is_loopback(host):
-        return
-    if keys is None or not await keys.require():
-        raise UsageError(
-            f"--host {host} can be reached by others, and there is no key yet: make one with `podium keys add NAME`, "
-            "with the same --store, or listen on 127.0.0.1."
-        )

@@ -15,11 +15,12 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -42,12 +43,13 @@ from sqlalchemy import (
 )
 
 from podium.errors import UsageError
-from podium.server.keys.caller import Caller, KeyAllowance
+from podium.server.keys.caller import Caller
 from podium.store.database import Database, SqlNow, Tables
 
 WINDOW_S = 60.0
 """Seconds of the sliding window for requests a minute."""
 _FORM = re.compile(r"(pk-[0-9a-f]{8})-[A-Za-z0-9_-]{43}")
+_CALLERS = TypeAdapter(Caller)
 NO_DIGEST = bytes(32)
 """The digest that an unknown key is compared with. No known text has this SHA-256."""
 
@@ -81,16 +83,11 @@ _KEYS = Table(
     Column("id", Text, primary_key=True),
     Column("name", Text, unique=True),
     Column("digest", LargeBinary),
-    Column("admin", Integer),
-    Column("allow", Text),
-    Column("deny", Text),
-    Column("rpm", Integer),
-    Column("budget", BigInteger),
-    Column("span", Text),
+    Column("caller", Text),
     Column("added", Double),
     sqlite_with_rowid=False,
 )
-"""`allow` and `deny` are lists in JSON, `added` is in seconds since 1970."""
+"""`caller` is the `Caller` in JSON, `added` is in seconds since 1970."""
 _REQUESTS = Table(
     "podium_key_requests",
     _METADATA,
@@ -114,7 +111,7 @@ _SPENDING = Table(
 KEYS = Tables(
     "file of keys",
     mark=0x506F444B,  # "PoDK"
-    version=2,
+    version=3,
     metadata=_METADATA,
     way_out="move it away or give another with --store",
     synchronous="NORMAL",  # The file is written before and after each paid call.
@@ -146,17 +143,12 @@ class KeyRegister:
 
     async def add(self, key: StoredKey) -> bool:
         """Store a key. Returns False, and changes nothing, if the name or id exists already."""
-        caller, allowance = key.caller, key.caller.allowance
+        caller = key.caller
         row = _KEYS.insert().values(
             id=caller.id,
             name=caller.name,
             digest=key.digest,
-            admin=int(caller.admin),
-            allow=None if caller.allow is None else json.dumps(caller.allow),
-            deny=json.dumps(caller.deny),
-            rpm=caller.rpm,
-            budget=None if allowance is None else allowance.nano,
-            span=None if allowance is None else allowance.duration,
+            caller=json.dumps(asdict(caller)),
             added=key.added.timestamp(),
         )
         slots = [(caller.id, slot, 0.0) for slot in range(1, 1 + (caller.rpm or 0))]
@@ -263,17 +255,8 @@ class KeyRegister:
 
 
 def _stored(row: Sequence[Any]) -> StoredKey:
-    id_, name, digest, admin, allow, deny, rpm, budget, duration, added = row
-    caller = Caller(
-        name=name,
-        admin=bool(admin),
-        allow=None if allow is None else tuple(json.loads(allow)),
-        deny=tuple(json.loads(deny)),
-        id=id_,
-        rpm=rpm,
-        allowance=None if budget is None else KeyAllowance(budget, duration),
-    )
-    return StoredKey(caller, digest, datetime.fromtimestamp(added, UTC))
+    _, _, digest, caller, added = row
+    return StoredKey(_CALLERS.validate_python(json.loads(caller)), digest, datetime.fromtimestamp(added, UTC))
 
 
 @dataclass(frozen=True, slots=True)
