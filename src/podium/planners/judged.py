@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from podium.planner import Planner, PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec
-from podium.planners.rounds import RoundPlan, Rounds, most_common, plan_rounds, worker_step
+from podium.planners.rounds import Rounds, most_common, plan_rounds, worker_step, workflow_plan
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workers.vote import vote_key
@@ -56,7 +56,7 @@ class JudgedPlanner(Planner):
         steps = [worker_step(request, member, ANSWER_WHOLE_QUESTION) for member in self.members]
         if count > 1:
             steps.append(worker_step(request, self.judge, self.subtask, reads=range(count)))
-        outcome = yield RoundPlan(Workflow(tuple(steps)))
+        outcome = yield workflow_plan(Workflow(tuple(steps)))
         responses = outcome.responses[:count]
         best = read_verdict(outcome.responses[-1], responses) if count > 1 else None
         if best is None:

@@ -1,6 +1,6 @@
 """Planners of several rounds: one generator writes the plans of all rounds of a question.
 
-A planner keeps nothing between two calls. Its generator yields the `RoundPlan` of a round and is sent the round's
+A planner keeps nothing between two calls. Its generator yields the plan of a round and is sent the round's
 `EarlierRound`; it returns the step whose response is the answer. `plan_rounds` runs the generator anew on all rounds so
 far, so it has to be a function of the question, the pool and these rounds alone: it draws with `question_random`.
 """
@@ -11,7 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from random import Random
 from typing import Any
@@ -29,37 +29,30 @@ _MAX_STARTS = 50
 """How many opening braces of a response are tried: a hostile text may have thousands, each slow to decode."""
 
 
-@dataclass(frozen=True, slots=True)
-class RoundPlan:
-    """The plan that a generator yields for one round. `Plan` has the same fields."""
-
-    workflow: Workflow
-    visible_responses: tuple[RoundStep, ...] = ()
-    max_tokens: tuple[int | None, ...] = ()
-
-
-Rounds = Generator[RoundPlan, EarlierRound, RoundStep | None]
+Rounds = Generator[Plan, EarlierRound, RoundStep | None]
 """Yields a plan, is sent the `EarlierRound` of it, and returns the step to accept, or None for the latest response."""
+
+
+def workflow_plan(
+    workflow: Workflow, shows: Sequence[RoundStep] = (), max_tokens: tuple[int | None, ...] = ()
+) -> Plan:
+    """The plan that runs `workflow`, whose steps see the responses that it `shows` of earlier rounds."""
+    return Plan(render(workflow), workflow, visible_responses=tuple(shows), max_tokens=max_tokens)
 
 
 def plan_rounds(request: PlanRequest, rounds: Rounds) -> Plan:
     """The plan of this round. If an earlier plan was changed before it ran, its responses count by position; if it was
     given another number of steps, the generator cannot go on, and the plan accepts."""
-    round_plan = next(rounds)
+    plan = next(rounds)
     for earlier_round in request.earlier_rounds:
-        if len(earlier_round.workflow.steps) != len(round_plan.workflow.steps):
+        steps = plan.decision.steps if isinstance(plan.decision, Workflow) else ()
+        if len(earlier_round.workflow.steps) != len(steps):
             return _accept(None)
         try:
-            round_plan = rounds.send(earlier_round)
+            plan = rounds.send(earlier_round)
         except StopIteration as end:
             return _accept(end.value)
-    workflow = round_plan.workflow
-    return Plan(
-        render(workflow),
-        workflow,
-        visible_responses=round_plan.visible_responses,
-        max_tokens=round_plan.max_tokens,
-    )
+    return plan
 
 
 def _accept(step: RoundStep | None) -> Plan:
@@ -88,14 +81,12 @@ def worker_step(
     return Step(worker_number(worker, request.pool), text, Access(steps=tuple(reads), previous=sees))
 
 
-def voted_round_plan(
-    request: PlanRequest, steps: Sequence[Step], shows: Sequence[RoundStep] = ()
-) -> RoundPlan:
+def voted_round_plan(request: PlanRequest, steps: Sequence[Step], shows: Sequence[RoundStep] = ()) -> Plan:
     """A plan of `steps` and of a vote on them, which reads them all so that all are run. One step has no vote."""
     if len(steps) > 1:
         votes_on = Access(steps=tuple(range(len(steps))))
         steps = (*steps, replace(voting_step(request.pool), access=votes_on))
-    return RoundPlan(Workflow(tuple(steps)), tuple(shows))
+    return workflow_plan(Workflow(tuple(steps)), shows)
 
 
 def most_common(answers: Iterable[str | None]) -> tuple[str | None, int]:

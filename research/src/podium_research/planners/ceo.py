@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from podium.extending import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
 from podium.planner import EarlierRound
 from podium.planners.rounds import (
-    RoundPlan,
     Rounds,
     RoundStep,
     all_rounds,
@@ -22,6 +21,7 @@ from podium.planners.rounds import (
     plan_rounds,
     voted_round_plan,
     worker_step,
+    workflow_plan,
 )
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workflow import Workflow
@@ -113,16 +113,16 @@ class CEO(Planner):
             remarks.append((number, 0))
             number += 1
         if solution is None:
-            yield RoundPlan(Workflow((worker_step(request, self.members[0], ANSWER_WHOLE_QUESTION),)))
+            yield workflow_plan(Workflow((worker_step(request, self.members[0], ANSWER_WHOLE_QUESTION),)))
         return solution
 
-    def _decide(self, request: PlanRequest, shown: tuple[RoundStep, ...]) -> RoundPlan:
+    def _decide(self, request: PlanRequest, shown: tuple[RoundStep, ...]) -> Plan:
         decide = worker_step(request, self.leader, _DECIDE, sees=bool(shown))
-        return RoundPlan(Workflow((decide, worker_step(request, self.leader, _RECRUIT, reads=(0,)))), shown)
+        return workflow_plan(
+            Workflow((decide, worker_step(request, self.leader, _RECRUIT, reads=(0,)))), shown
+        )
 
-    def _discuss(
-        self, request: PlanRequest, decision: TurnDecision, shown: tuple[RoundStep, ...]
-    ) -> RoundPlan:
+    def _discuss(self, request: PlanRequest, decision: TurnDecision, shown: tuple[RoundStep, ...]) -> Plan:
         """A solution and the criticism of it, all within the leader's limit of tokens."""
         tasks = [
             f"You are an expert for this: {expert}\n{decision.direction}\n{_CRITICISE if k else _SOLVE}"
@@ -138,16 +138,16 @@ class CEO(Planner):
             )
             for k, task in enumerate(tasks)
         ]
-        round_plan = (
-            voted_round_plan(request, steps, shown)
-            if len(steps) > 2
-            else RoundPlan(Workflow(tuple(steps)), shown)
-        )
-        unlimited = (None,) * (len(round_plan.workflow.steps) - len(steps))
-        return RoundPlan(round_plan.workflow, shown, (*(decision.max_tokens for _ in steps), *unlimited))
+        limits: list[int | None] = [decision.max_tokens] * len(steps)
+        if len(steps) > 2:
+            plan = voted_round_plan(request, steps, shown)
+            limits.append(None)
+        else:
+            plan = workflow_plan(Workflow(tuple(steps)), shown)
+        return replace(plan, max_tokens=tuple(limits))
 
-    def _judge(self, request: PlanRequest, solution: RoundStep) -> RoundPlan:
-        return RoundPlan(Workflow((worker_step(request, self.leader, _JUDGE, sees=True),)), (solution,))
+    def _judge(self, request: PlanRequest, solution: RoundStep) -> Plan:
+        return workflow_plan(Workflow((worker_step(request, self.leader, _JUDGE, sees=True),)), (solution,))
 
 
 def _shown(solution: RoundStep | None, remarks: Sequence[RoundStep]) -> tuple[RoundStep, ...]:

@@ -18,7 +18,6 @@ from podium.errors import ConfigError
 from podium.extending import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
 from podium.planner import earlier_rounds_of
 from podium.planners.rounds import (
-    RoundPlan,
     Rounds,
     RoundStep,
     all_rounds,
@@ -157,7 +156,7 @@ class DyLAN(Planner):
 
     def _draft(
         self, request: PlanRequest, asked: Sequence[int], subtask: str, shown: Sequence[MemberReply]
-    ) -> RoundPlan:
+    ) -> Plan:
         steps = [worker_step(request, self.members[member], subtask, sees=bool(shown)) for member in asked]
         return voted_round_plan(request, steps, [reply.step for reply in shown])
 

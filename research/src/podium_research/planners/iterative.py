@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 from podium.extending import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
 from podium.planners.rounds import (
-    RoundPlan,
     Rounds,
     RoundStep,
     all_rounds,
     first_json_object,
     plan_rounds,
     worker_step,
+    workflow_plan,
 )
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workflow import Workflow
@@ -67,7 +67,7 @@ class Iterative(Planner):
 
     def _rounds(self, request: PlanRequest) -> Rounds:
         if all_rounds(request) == 1:  # Nothing could be accepted after the verifier.
-            yield RoundPlan(Workflow((worker_step(request, self.worker, ANSWER_WHOLE_QUESTION),)))
+            yield workflow_plan(Workflow((worker_step(request, self.worker, ANSWER_WHOLE_QUESTION),)))
             return None
         known: list[Scored] = []
         shows: tuple[RoundStep, ...] = ()
@@ -75,7 +75,7 @@ class Iterative(Planner):
             subtask = _BETTER if shows else ANSWER_WHOLE_QUESTION
             written = [worker_step(request, self.worker, subtask, sees=bool(shows))] * self.candidates
             judged = worker_step(request, self.verifier, _VERIFY, reads=range(self.candidates))
-            outcome = yield RoundPlan(Workflow((*written, judged)), shows)
+            outcome = yield workflow_plan(Workflow((*written, judged)), shows)
             *texts, verdict = outcome.responses
             steps = [(number, step) for step, text in enumerate(texts) if text is not None]
             known += map(Scored, _scores(verdict, len(steps)), steps)

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 
 from podium.extending import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
 from podium.planners.rounds import (
-    RoundPlan,
     Rounds,
     RoundStep,
     all_rounds,
     first_json_object,
     plan_rounds,
     worker_step,
+    workflow_plan,
 )
 from podium.types import ANSWER_WHOLE_QUESTION, Profile
 from podium.workflow import Workflow
@@ -116,12 +116,10 @@ class Magentic(Planner):
         answer = worker_step(
             request, self.leader, _FINAL if number else ANSWER_WHOLE_QUESTION, sees=number > 0
         )
-        outcome = yield RoundPlan(Workflow((answer,)), (*notes, *results))
+        outcome = yield workflow_plan(Workflow((answer,)), (*notes, *results))
         return latest if outcome.responses[0] is None else None
 
-    def _start(
-        self, request: PlanRequest, facts: str, plan: str, shown: Sequence[RoundStep] = ()
-    ) -> RoundPlan:
+    def _start(self, request: PlanRequest, facts: str, plan: str, shown: Sequence[RoundStep] = ()) -> Plan:
         """Facts, plan and the first ledger."""
         sees = bool(shown)
         steps = (
@@ -131,7 +129,7 @@ class Magentic(Planner):
             ),
             worker_step(request, self.leader, self._ledger(request.pool), reads=(0, 1)),
         )
-        return RoundPlan(Workflow(steps), tuple(shown))
+        return workflow_plan(Workflow(steps), tuple(shown))
 
     def _after(
         self,
@@ -140,12 +138,12 @@ class Magentic(Planner):
         shown: Sequence[RoundStep],
         *,
         again: bool = False,
-    ) -> RoundPlan:
+    ) -> Plan:
         """A worker's turn, and the ledger after it; without `told` only the ledger."""
         ledger = (_AGAIN if again else "") + self._ledger(request.pool)
         work = [worker_step(request, *told, sees=bool(shown))] if told else []
         judged = worker_step(request, self.leader, ledger, reads=range(len(work)), sees=bool(shown))
-        return RoundPlan(Workflow((*work, judged)), tuple(shown))
+        return workflow_plan(Workflow((*work, judged)), tuple(shown))
 
     def _ledger(self, pool: Sequence[Profile]) -> str:
         return _LEDGER.format(names=", ".join(dict.fromkeys(self.members)), team=self._team(pool))

@@ -17,7 +17,6 @@ from podium.extending import BaselineContext, BaselineSpec, Plan, Planner, PlanR
 from podium.planner import EarlierRound
 from podium.planners.baseline import voting_step
 from podium.planners.rounds import (
-    RoundPlan,
     Rounds,
     RoundStep,
     all_rounds,
@@ -26,6 +25,7 @@ from podium.planners.rounds import (
     plan_rounds,
     voted_round_plan,
     worker_step,
+    workflow_plan,
 )
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workers.vote import vote_key
@@ -73,7 +73,7 @@ class RectifyOrReject(Planner):
         steps = [worker_step(request, member, ANSWER_WHOLE_QUESTION) for member in self.members]
         for answer in range(count):
             steps += self._audits(request, answer)
-        earlier_round = yield RoundPlan(Workflow((*steps, _vote(request, count))))
+        earlier_round = yield workflow_plan(Workflow((*steps, _vote(request, count))))
         survivors: list[tuple[RoundStep, str]] = []
         first, number, last = earlier_round, 0, all_rounds(request) - 1
         for answer, member in enumerate(self.members):
@@ -86,7 +86,7 @@ class RectifyOrReject(Planner):
                 shows = ((round_number, step), *((round_number, finding) for finding in findings))
                 retry = worker_step(request, member, RETRY, sees=True)
                 audits = self._audits(request, 0)
-                earlier_round = yield RoundPlan(Workflow((retry, *audits, _vote(request, 1))), shows)
+                earlier_round = yield workflow_plan(Workflow((retry, *audits, _vote(request, 1))), shows)
                 number += 1
                 round_number, step = number, 0
                 findings = _findings(earlier_round, 1)

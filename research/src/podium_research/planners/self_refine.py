@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from podium.errors import ConfigError
 from podium.extending import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
-from podium.planners.rounds import RoundPlan, Rounds, RoundStep, all_rounds, plan_rounds, worker_step
+from podium.planners.rounds import Rounds, RoundStep, all_rounds, plan_rounds, worker_step, workflow_plan
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workflow import Workflow
 
@@ -60,7 +60,7 @@ class SelfRefine(Planner):
             steps = [worker_step(request, self.worker, subtask, sees=latest is not None)]
             if number < last:  # Nobody would read a criticism of the last version.
                 steps.append(worker_step(request, self.worker, CRITICISE, reads=[0]))
-            outcome = yield RoundPlan(Workflow(tuple(steps)), tuple(seen))
+            outcome = yield workflow_plan(Workflow(tuple(steps)), tuple(seen))
             if outcome.responses[0] is None:
                 continue
             seen += [(number, step) for step in range(len(steps))]

@@ -17,7 +17,6 @@ from itertools import groupby
 from podium.errors import ConfigError
 from podium.extending import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
 from podium.planners.rounds import (
-    RoundPlan,
     Rounds,
     RoundStep,
     all_rounds,
@@ -82,7 +81,7 @@ class SelfOrg(Planner):
         best = _levels(answers)[0][0]
         return None if best.text is None else best.step
 
-    def _revision(self, request: PlanRequest, levels: Sequence[Sequence[MemberAnswer]]) -> RoundPlan:
+    def _revision(self, request: PlanRequest, levels: Sequence[Sequence[MemberAnswer]]) -> Plan:
         """The steps of all levels but the first. A level reads the steps of the levels between itself and the first."""
         steps: list[Step] = []
         for level in levels[1:]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from podium.errors import ConfigError
 from podium.extending import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
 from podium.planners.baseline import worker_number
-from podium.planners.rounds import RoundPlan, Rounds, RoundStep, all_rounds, plan_rounds, worker_step
+from podium.planners.rounds import Rounds, RoundStep, all_rounds, plan_rounds, worker_step, workflow_plan
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workflow import Workflow
 
@@ -56,7 +56,7 @@ class Trinity(Planner):
             if answer is None and (role == "verifier" or number == turns - 1):
                 role = "worker"  # There is nothing to verify, or no later turn to answer in.
             step = worker_step(request, worker, _SUBTASKS[role], sees=bool(results))
-            outcome = yield RoundPlan(Workflow((step,)), tuple(results))
+            outcome = yield workflow_plan(Workflow((step,)), tuple(results))
             last, response = role, outcome.responses[0]
             if response is None:
                 continue
