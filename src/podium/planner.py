@@ -63,7 +63,6 @@ class PlanRequest:
     rounds: int = 1
     """How many rounds are left, including this one."""
     seed: str = "0"
-    """Seeds all randomness of this plan."""
     unloaded_models: tuple[str, ...] = ()
     """Names of workers whose machine would first have to load their models. Empty in evaluations and trainings, and
     where replies are cached, so that the same question always has the same request."""

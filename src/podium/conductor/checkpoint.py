@@ -84,12 +84,9 @@ class Checkpoint:
 
     path: Path
     config: Mapping[str, Any]
-    """The content of config.json."""
     prompt: PromptSettings
     scope: TrainingScope = field(default_factory=TrainingScope)
-    """The pools that the policy conducts (`PodiumFile.conducts`)."""
     plan: PlanLimits | None = None
-    """The value of `plan` in podium.json. None if there is none."""
 
     @classmethod
     def read(cls, source: str | Path) -> Self:

@@ -1,13 +1,10 @@
 """A policy that runs on this machine, over a loaded model, with continuous batching.
 
-All models share this loop, so they sample, stop, count tokens and are cancelled in the same way. One thread writes all
-completions that are wanted at the same time. Each pass of the model adds tokens to every text, a new text may join
-before any pass, and the thread ends after the last text.
-
-If a model's KV caches can be copied and cut, two methods save passes. With prefix sharing, a prompt copies the cache of
-another prompt that begins with the same tokens. With speculative decoding by n-grams, the tokens that followed the same
-n-gram in earlier completions are a draft. The model reads the draft in one pass, and the longest part that would have
-been sampled anyway is kept.
+One thread writes all completions that are wanted at the same time. Each pass of the model adds tokens to every text, a
+new text may join before any pass, and the thread ends after the last text. If a model's KV caches can be copied and
+cut, two methods save passes. With prefix sharing, a prompt copies the cache of another prompt that begins with the same
+tokens. With speculative decoding by n-grams, the tokens that followed the same n-gram in earlier completions are a
+draft, which the model reads in one pass; the longest part that would have been sampled anyway is kept.
 """
 
 from __future__ import annotations
@@ -47,11 +44,9 @@ CPU cache."""
 _NGRAM_TOKENS = 4
 """The length of the n-grams that find a draft in earlier completions."""
 _MAX_DRAFT_TOKENS = 12
-"""The most tokens of a draft."""
 _MIN_DRAFT_PROBABILITY = 0.6
 """A draft is so short that it is right as a whole with at least this probability."""
 _CACHED_NGRAMS = 100_000
-"""The most n-grams that are kept."""
 
 _Key = tuple[tuple[int, ...], int, tuple[str, ...]]
 

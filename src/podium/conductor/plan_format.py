@@ -49,7 +49,6 @@ FORMAT_WORDS: Mapping[PlanFormat, str] = {
     "json": "in JSON mode",
     "text": "as text",
 }
-"""The formats in words, for messages."""
 TOOL = "write_plan"
 """The name of the tool whose arguments are the plan."""
 DAY_S = 86_400.0

@@ -35,7 +35,6 @@ class Conductor(Planner):
     """The planner whose plans a trained or untrained language model writes."""
 
     policy: Policy
-    """The language model."""
     prompt: PromptSettings = PromptSettings()
     """How a request is written as a prompt. For a checkpoint, `Checkpoint.prompt`."""
     _: KW_ONLY
@@ -48,7 +47,6 @@ class Conductor(Planner):
     sampling: Sampling = Sampling()
     """How completions are sampled. The seed is joined with the seed of the request."""
     name: str = "conductor"
-    """The planner's name in traces and reports."""
 
     @property
     def streams_steps(self) -> bool:

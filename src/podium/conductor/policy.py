@@ -59,7 +59,6 @@ class Completion:
     truncated: bool = False
     """Whether the text was cut off at the limit of tokens."""
     reasoning: str = ""
-    """The visible reasoning of the model."""
     dropped: tuple[str, ...] = ()
     """Keys that were left out of the request, since the endpoint refuses them."""
 

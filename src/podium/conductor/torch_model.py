@@ -21,7 +21,6 @@ class _KVCache:
     """The KV cache of one text."""
 
     length = 0
-    """How many tokens the cache holds."""
     key_values: Any = None
     """The keys and values in the model's own form. None for a row of `TorchModel`'s batch and before the first read."""
 
@@ -66,7 +65,6 @@ class TorchModel:
         self._cache = "cache" if "cache" in parameters else "past_key_values"
         """The name of the argument for keys and values, which differs between versions of transformers."""
         self._rows: list[_KVCache] = []
-        """The texts of the batch, in order."""
         self._batch: Any = DynamicCache()
         """The keys and values of the batch (rows, heads, longest text, head size). Shorter texts are padded on the
         left."""

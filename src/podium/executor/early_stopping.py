@@ -26,7 +26,6 @@ class EarlyStopping:
     """One vote: which responses it has, and which steps still wait for their turn."""
 
     step: Step
-    """The vote's step."""
     stopping_rule: StoppingRule
     answer_key: AnswerKey
     reads: tuple[int, ...]

@@ -51,7 +51,6 @@ class ExecutionSettings(RetrySettings):
     """How workflows are run."""
 
     layout: StepLayout = "packed"
-    """How a step's input is written into messages."""
     messages: tuple[Message, ...] | None = None
     """The whole conversation, for a worker that is called directly. It replaces the question and its history."""
     run_all: bool = False

@@ -36,7 +36,6 @@ class FailedCall:
     """No worker answered."""
 
     error: str
-    """One sentence."""
     refused: bool
     """Whether a budget refused the call before any worker was called."""
 

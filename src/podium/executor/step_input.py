@@ -1,14 +1,11 @@
 """The messages for a step's worker: the question, the earlier work that it may see, and its subtask.
 
-There are three layouts. `packed`: one user message of the question and fenced blocks. `chat`: earlier work as exchanges
-of a chat. `plain`: only what the caller wrote. A step that answers the whole question and sees no other work is plain
-in each layout: small models answer fences with fences. The worker adds its own system prompt; this module does not.
-
-Servers cache a common beginning of requests, so a packed message begins with what most requests share: the question as
-it will stand in the history of the next turn, then what all steps share, then each step's work in the order of the
-plan. The note on other workers' work stands only above such work, since a small model takes it for a part of the
-question. The step's own subtask comes last, since models of half a billion parameters repeat a sentence that follows
-it.
+`packed` is one user message of the question and fenced blocks, `chat` earlier work as exchanges of a chat, `plain` only
+what the caller wrote. A step that answers the whole question and sees no other work is plain in each layout: small
+models answer fences with fences. A packed message begins with what most requests share, since servers cache that: the
+question as it will stand in the history of the next turn, then what all steps share, then each step's work in the order
+of the plan. The note on other workers' work stands only above such work, since a small model takes it for a part of the
+question. The step's own subtask comes last, since models of half a billion parameters repeat what follows it.
 """
 
 from __future__ import annotations

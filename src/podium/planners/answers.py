@@ -66,7 +66,6 @@ class AnswerMatrix:
     samples: int
     """The largest number of samples of any worker."""
     texts: tuple[str, ...]
-    """The questions' texts."""
     own_samples: tuple[int, ...] = ()
     """Number of samples of each worker. If empty, all have `samples`."""
     own_samples_QW: Ints | None = None

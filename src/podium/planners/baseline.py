@@ -39,7 +39,6 @@ class BaselineContext:
     """How users write the name."""
     pool: Sequence[Profile]
     seed: str = "0"
-    """Seeds a planner that plans at random."""
     scored: AnswerMatrix | None = None
     """Answers from which a planner may learn. None if there are none."""
 

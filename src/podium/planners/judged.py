@@ -41,7 +41,6 @@ class JudgedPlanner(Planner):
     members: tuple[str, ...]
     judge: str
     subtask: str
-    """The judge's subtask."""
 
     @property
     def name(self) -> str:

@@ -43,7 +43,6 @@ class Single(Planner):
     """One step: `worker` answers the whole question."""
 
     worker: str
-    """Its name in the pool."""
 
     @property
     def name(self) -> str:

@@ -100,9 +100,7 @@ class _Reader:
         self._text = text
         self._name = name
         self.open = [outermost]
-        """The lists and objects that are open. The outermost comes first."""
         self._last = outermost
-        """The item that was read last."""
         self._key: Item | None = None
         """The key whose colon or value comes next. None if no key is waiting."""
         self._expects: Literal["item", "key", "colon", "comma"] = self._first(outermost)

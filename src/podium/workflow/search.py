@@ -110,13 +110,10 @@ class _Search:
     """How many characters may still be read to find objects."""
     after_thought: bool = False
     thought_cut: bool = False
-    """Whether the text ends within a thought."""
     plan: dict[str, Item] | Item | None = None
-    """The plan that was read last."""
     group: dict[str, Item | ParseError] = field(default_factory=dict)
     """The lists of the current, incomplete triple."""
     latest: str = ""
-    """The name that was read last."""
     broken: ParseError | None = None
     """The first fault of the last unreadable triple."""
     near: Item | ParseError | None = None

@@ -108,7 +108,6 @@ class StepReader:
     def __init__(self) -> None:
         self._text = ""
         self._open: list[str] = []
-        """The brackets that are open."""
         self._in_string = self._escaped = False
         self._steps = 0
 
