@@ -3,7 +3,7 @@
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.opening import open_policy
 from podium.conductor.planner import Conductor
-from podium.conductor.policy import Completion, Policy, Sampling
+from podium.conductor.policy import Completion, Sampling
 from podium.conductor.prompt import PromptSettings, build_prompt
 from podium.conductor.quarantine import QuarantinePlanner
 
@@ -11,7 +11,6 @@ __all__ = [
     "Checkpoint",
     "Completion",
     "Conductor",
-    "Policy",
     "PromptSettings",
     "QuarantinePlanner",
     "Sampling",

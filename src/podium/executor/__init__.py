@@ -10,7 +10,7 @@ from podium.executor.question_context import (
     StepStarted,
     StepText,
 )
-from podium.executor.step_input import StepLayout, build_messages, make_fence_mark
+from podium.executor.step_input import build_messages, make_fence_mark
 
 __all__ = [
     "Execution",
@@ -19,7 +19,6 @@ __all__ = [
     "RoundContext",
     "StepEnded",
     "StepEvent",
-    "StepLayout",
     "StepStarted",
     "StepText",
     "build_messages",
