@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from podium.rollout.collapse import entropy
 from podium.train.random_plans import WORDINGS, random_plan, random_thought
 from podium.types import Profile
-from podium.workflow import AccessRule, PlanRules, check, parse, render
-from podium.workflow.graph import needed_steps, topology
+from podium.workflow import AccessRule, PlanRules, check, needed_steps, parse, render, topology
 
 POOL = (
     Profile(name="small"),

@@ -1,8 +1,18 @@
 """The workflow language: a plan as data. This package parses, checks and renders plans, and describes their graphs."""
 
 from podium.workflow.check import AccessRule, PlanRules, check
-from podium.workflow.graph import edges, needed_steps, topology
-from podium.workflow.model import Acceptance, Access, PlanError, PlanForm, Step, Workflow, render
+from podium.workflow.model import (
+    Acceptance,
+    Access,
+    PlanError,
+    PlanForm,
+    Step,
+    Workflow,
+    edges,
+    needed_steps,
+    render,
+    topology,
+)
 from podium.workflow.parse import parse
 from podium.workflow.schema import plan_schema
 from podium.workflow.search import text_before_lists, thought_in
