@@ -54,25 +54,13 @@ class PrefixSharing(Protocol):
 class LoadedModel(Protocol):
     """A loaded model with its tokenizer. One thread at a time uses it."""
 
-    @property
-    def codec(self) -> PromptCodec:
-        """Turns messages into the model's tokens, and tokens into text."""
-        ...
-
-    @property
-    def context(self) -> int:
-        """The most tokens that prompt and completion have together."""
-        ...
-
-    @property
-    def eos_token_ids(self) -> frozenset[int]:
-        """The tokens that end a completion."""
-        ...
-
-    @property
-    def batch(self) -> int:
-        """The most texts in one pass."""
-        ...
+    codec: PromptCodec
+    context: int
+    """The most tokens that prompt and completion have together."""
+    eos_token_ids: frozenset[int]
+    """The tokens that end a completion."""
+    batch: int
+    """The most texts in one pass."""
 
     @property
     def sharing(self) -> PrefixSharing | None:

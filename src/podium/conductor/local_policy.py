@@ -83,7 +83,7 @@ class LocalPolicy:
 
     def __init__(self, name: str, model: LoadedModel, guide: Guide | None = None) -> None:
         self._guide = guide
-        self._name = name
+        self.name = name
         self._model = model
         self._greedy: dict[_Key, list[int]] = {}
         self._following: dict[tuple[int, ...], tuple[int, int, int]] = {}
@@ -91,10 +91,6 @@ class LocalPolicy:
         self._lock = Lock()
         self._waiting: deque[_Text] = deque()
         self._writing = False
-
-    @property
-    def name(self) -> str:
-        return self._name
 
     async def complete(
         self, messages: tuple[Message, ...], sampling: Sampling, calls: PlanCalls | None = None
@@ -128,7 +124,7 @@ class LocalPolicy:
             self._waiting.append(text)
             idle, self._writing = not self._writing, True
         if idle:
-            Thread(target=self._write, name=f"policy {self._name}", daemon=True).start()
+            Thread(target=self._write, name=f"policy {self.name}", daemon=True).start()
         return text.done
 
     def _write(self) -> None:
@@ -212,7 +208,7 @@ class LocalPolicy:
 
     def _too_long(self, size: str) -> UsageError:
         return UsageError(
-            f"The question makes a prompt of {size}, but {self._name} reads at most {self._model.context - 1} tokens; "
+            f"The question makes a prompt of {size}, but {self.name} reads at most {self._model.context - 1} tokens; "
             "ask a shorter question, or choose a model that reads longer prompts."
         )
 

@@ -108,13 +108,10 @@ class WorkerPolicy:
         *,
         negotiator: FormatNegotiator | None = None,
     ) -> None:
+        self.name = worker.profile.name
         self._worker = worker
         self._dispatcher = dispatcher or Dispatcher()
         self._negotiator = negotiator
-
-    @property
-    def name(self) -> str:
-        return self._worker.profile.name
 
     @property
     def plan_format(self) -> PlanFormat | None:
