@@ -163,7 +163,10 @@ def test_json_rows_accept_nan_infinity_and_lone_surrogates(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])
-def test_a_line_without_end_is_complained_of_and_never_held(tmp_path: Path, name: str) -> None:
+def test_a_line_without_end_is_complained_of_and_never_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr("podium.rows.MAX_LINE_BYTES", 1 << 20)
     file = tmp_path / name
     size = 64 << 20
     with gzip.open(file, "wb", compresslevel=1) if name.endswith(".gz") else file.open("wb") as out:
@@ -172,7 +175,7 @@ def test_a_line_without_end_is_complained_of_and_never_held(tmp_path: Path, name
             out.write(b"x" * (1 << 20))
         out.write(b'"}\n{"q": 2}\n')
     tracemalloc.start()
-    first, long, last = read_rows(file, max_line_bytes=1 << 20)
+    first, long, last = read_rows(file)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert (first.values, last.values) == ({"q": 1}, {"q": 2})
@@ -180,15 +183,17 @@ def test_a_line_without_end_is_complained_of_and_never_held(tmp_path: Path, name
     assert most < size / 8
 
 
-def test_a_line_may_be_exactly_as_long_as_is_allowed(tmp_path: Path) -> None:
+def test_a_line_may_be_exactly_as_long_as_is_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     line = b'{"q": "xxx"}'
     for ending in (b"\n", b"\r\n", b""):
         file = tmp_path / "a.jsonl"
         file.write_bytes(2 * (line + ending) if ending else line)
-        rows = list(read_rows(file, max_line_bytes=len(line)))
+        monkeypatch.setattr("podium.rows.MAX_LINE_BYTES", len(line))
+        rows = list(read_rows(file))
         assert [(row.location, row.error) for row in rows][-1] == (f"a.jsonl, line {len(rows)}", "")
-        assert all(row.error for row in read_rows(file, max_line_bytes=len(line) - 1))
-        assert len(list(read_rows(file, max_line_bytes=len(line) - 1))) == len(rows) == (2 if ending else 1)
+        monkeypatch.setattr("podium.rows.MAX_LINE_BYTES", len(line) - 1)
+        assert all(row.error for row in read_rows(file))
+        assert len(list(read_rows(file))) == len(rows) == (2 if ending else 1)
 
 
 @pytest.mark.parametrize(

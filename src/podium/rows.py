@@ -44,20 +44,13 @@ class Row:
     """Why the row cannot be read, in half a sentence; then it has no values."""
 
 
-def read_rows(
-    file: Path,
-    columns: Collection[str] = (),
-    *,
-    allow_missing: bool = False,
-    max_line_bytes: int = MAX_LINE_BYTES,
-) -> Iterator[Row]:
+def read_rows(file: Path, columns: Collection[str] = (), *, allow_missing: bool = False) -> Iterator[Row]:
     """The rows of a table. They are read one at a time, but a .json file is read as a whole.
 
     Args:
         file: .jsonl, .json (a list of objects, or an object a line), .csv or .parquet; the first three also as .gz.
         columns: required in every row; of a parquet file, only these are read. Empty: all are read.
         allow_missing: whether a row may lack a column that another row has; its cell is then null.
-        max_line_bytes: most bytes of a line of JSONL.
 
     Raises:
         UsageError: the file is missing, is not what its name says, or has a required column in no row.
@@ -67,7 +60,7 @@ def read_rows(
     if not is_table(file):
         raise UsageError(f"{file}: a table is .parquet, .jsonl, .json or .csv; convert it to one of them.")
     kind, known = _kind(file), set[str]()
-    read = partial(_READERS[kind], file, columns, max_line_bytes)
+    read = partial(_READERS[kind], file, columns)
     try:
         for row in read():
             missing = [] if row.error else sorted(set(columns) - row.values.keys())
@@ -106,24 +99,24 @@ def _open(file: Path) -> BufferedReader:
 # --- JSON ----------------------------------------------------------------------------------------------
 
 
-def _jsonl(file: Path, columns: Collection[str], max_line_bytes: int) -> Iterator[Row]:
+def _jsonl(file: Path, columns: Collection[str]) -> Iterator[Row]:
     with _open(file) as opened:
-        for number, line in enumerate(_lines(opened, max_line_bytes), 1):
+        for number, line in enumerate(_lines(opened), 1):
             location = f"{file.name}, line {number}"
             if line is None:
-                yield Row(location, error=f"it is longer than {max_line_bytes:,} bytes")
+                yield Row(location, error=f"it is longer than {MAX_LINE_BYTES:,} bytes")
             elif bare := line.removeprefix(codecs.BOM_UTF8).strip():
                 yield _object(location, bare)
 
 
-def _lines(opened: BufferedReader, max_line_bytes: int) -> Iterator[bytes | None]:
+def _lines(opened: BufferedReader) -> Iterator[bytes | None]:
     """The lines of a file; None for a line that is too long, which is skipped."""
-    while line := opened.readline(max_line_bytes + len("\r\n")):
-        if len(line.rstrip(b"\r\n")) <= max_line_bytes:
+    while line := opened.readline(MAX_LINE_BYTES + len("\r\n")):
+        if len(line.rstrip(b"\r\n")) <= MAX_LINE_BYTES:
             yield line
             continue
         while line and not line.endswith(b"\n"):
-            line = opened.readline(max_line_bytes)
+            line = opened.readline(MAX_LINE_BYTES)
         yield None
 
 
@@ -141,11 +134,11 @@ def _object(location: str, text: bytes) -> Row:
     return _row(location, value)
 
 
-def _json(file: Path, columns: Collection[str], max_line_bytes: int) -> Iterator[Row]:
+def _json(file: Path, columns: Collection[str]) -> Iterator[Row]:
     with _open(file) as opened:
         text = opened.read().decode("utf-8-sig")
     if not text.lstrip().startswith("["):
-        yield from _jsonl(file, columns, max_line_bytes)
+        yield from _jsonl(file, columns)
         return
     for number, item in enumerate(_parsed(text), 1):
         yield _row(f"{file.name}, item {number}", item)
@@ -169,7 +162,7 @@ def _row(location: str, value: object) -> Row:
 # --- CSV -----------------------------------------------------------------------------------------------
 
 
-def _csv(file: Path, columns: Collection[str], max_line_bytes: int) -> Iterator[Row]:
+def _csv(file: Path, columns: Collection[str]) -> Iterator[Row]:
     with TextIOWrapper(_open(file), encoding="utf-8-sig", errors="surrogateescape", newline="") as opened:
         reader = csv.reader(opened, strict=True)
         head = next(reader, [])
@@ -210,7 +203,7 @@ def _is_text(cells: list[str]) -> bool:
 # --- parquet -------------------------------------------------------------------------------------------
 
 
-def _parquet(file: Path, columns: Collection[str], max_line_bytes: int) -> Iterator[Row]:
+def _parquet(file: Path, columns: Collection[str]) -> Iterator[Row]:
     try:
         import pyarrow as pa  # noqa: PLC0415 - an optional extra
         import pyarrow.parquet as pq  # noqa: PLC0415
@@ -245,8 +238,12 @@ def _decoded(value: Any) -> Any:
         return value
 
 
-_Reader = Callable[[Path, Collection[str], int], Iterator[Row]]
-_READERS: Mapping[str, _Reader] = {".jsonl": _jsonl, ".json": _json, ".csv": _csv, ".parquet": _parquet}
+_READERS: Mapping[str, Callable[[Path, Collection[str]], Iterator[Row]]] = {
+    ".jsonl": _jsonl,
+    ".json": _json,
+    ".csv": _csv,
+    ".parquet": _parquet,
+}
 
 
 def template_columns(template: str) -> tuple[str, ...]:
