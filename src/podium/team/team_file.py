@@ -86,10 +86,6 @@ def read_team(file: SettingsSource, overrides: Sequence[str] = ()) -> TeamSettin
         tables = {key: value for key, value in tables.items() if key not in _WORKER_FILE_KEYS}
         tables["pool"] = file.with_tables({}, [override_of["pool"]]).tables["pool"]
         source = replace(file, files=None)
-    conductor = tables.get("conductor", {})
-    replaced = any(f"conductor.{key}" in override_of for key in SOURCES)
-    if replaced and isinstance(conductor, Mapping):
-        tables["conductor"] = _fallback_alone(conductor)
     if isinstance(pool := tables.get("pool"), str):
         if "worker" in tables:
             raise file.with_location(
@@ -100,21 +96,22 @@ def read_team(file: SettingsSource, overrides: Sequence[str] = ()) -> TeamSettin
             raise base.with_location(
                 ConfigError("pool names further workers; name the file that has them.", ("pool",))
             )
-        tables = _merge_worker_file(tables, _resolve_paths(base), replaced)
+        tables = _merge_worker_file(tables, _resolve_paths(base))
         source = replace(source, base=base, folder=base.folder)
+    conductor = tables.get("conductor")
+    if isinstance(conductor, Mapping) and any(f"conductor.{key}" in override_of for key in SOURCES):
+        tables["conductor"] = _fallback_alone(conductor)
     source = source.with_tables(tables, overrides)
     return source.into(TeamSettings, source)
 
 
-def _merge_worker_file(
-    team: Mapping[str, Any], workers: Mapping[str, Any], conductor_is_replaced: bool
-) -> dict[str, Any]:
+def _merge_worker_file(team: Mapping[str, Any], workers: Mapping[str, Any]) -> dict[str, Any]:
     """The tables of a team's file, merged with the tables of the file that has the team's workers."""
     tables = {**team, **{key: workers[key] for key in ("worker", "ratings") if key in workers}}
     for key in ("conductor", "plan"):
         mine, shared = team.get(key, {}), workers.get(key, {})
         if isinstance(mine, Mapping) and isinstance(shared, Mapping) and shared:
-            if key == "conductor" and (conductor_is_replaced or not mine.keys().isdisjoint(SOURCES)):
+            if key == "conductor" and not mine.keys().isdisjoint(SOURCES):
                 shared = _fallback_alone(shared)
             tables[key] = {**shared, **mine}
     return tables
