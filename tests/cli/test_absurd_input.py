@@ -96,7 +96,7 @@ def test_a_checkpoint_with_damaged_json_is_refused(podium: Podium, name: str, te
         "ask Q? budget.tokens=1" + 26 * "0",
         "ask Q? --budget-usd 1e300",
         "ask Q? --rounds 1" + 26 * "0",
-        "plan Q? --response-tokens 1" + 26 * "0",
+        "plan Q? --max-steps 1" + 26 * "0",
         "eval --questions 1" + 20 * "0",
         "record out.parquet --questions 1" + 12 * "0",
         "tasks show mine.csv --samples 1" + 20 * "0",

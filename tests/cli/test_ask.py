@@ -188,11 +188,11 @@ def test_planning_shows_the_plan_with_its_cost_and_calls_no_worker(podium):
         "3.50 s",
     ):
         assert part in drawn.out
-    document = json.loads(podium(*tokens, "--json", "--response-tokens", "100").out)
+    document = json.loads(podium(*tokens, "--json").out)
     first, second = document["estimate"]["steps"]
     assert [first["worker"], second["worker"]] == ["ada", "bob"]
-    assert first["cost_usd"]["likely"] == pytest.approx((first["input_tokens"]["likely"] + 2 * 100) / 1e6)
-    assert second["input_tokens"]["likely"] > first["input_tokens"]["likely"] + 100
+    assert first["cost_usd"]["likely"] == pytest.approx((first["input_tokens"]["likely"] + 2 * 500) / 1e6)
+    assert second["input_tokens"]["likely"] > first["input_tokens"]["likely"] + 500
     assert document["estimate"]["seconds"]["likely"] == 3.5
     assert document["estimate"]["most_usd"] > document["estimate"]["cost_usd"]["likely"]
     assert not Path("kept").exists()

@@ -20,16 +20,15 @@ def estimated(podium: Any, *tokens: str) -> dict[str, Any]:
 
 
 def test_plan_estimate_without_past_answers_states_its_assumptions(podium: Any) -> None:
-    drawn = podium(*PLAN, "--response-tokens", "100")
+    drawn = podium(*PLAN)
     assert "past answers" in drawn.out
     assert (
-        "Assumed where fewer than 5 past answers are known: responses of 100 tokens (--response-tokens), 4 times fewer "
-        "or 4 times more."
+        "Assumed where fewer than 5 past answers are known: responses of 500 tokens, 4 times fewer or 4 times more."
     ) in " ".join(drawn.out.split())
     assert "; assumed" in drawn.out
-    first, _ = estimated(podium, "--response-tokens", "100")["steps"]
+    first, _ = estimated(podium)["steps"]
     assert first["past_answers"] == 0
-    assert first["output_tokens"] == {"low": 25, "likely": 100, "high": 400}
+    assert first["output_tokens"] == {"low": 125, "likely": 500, "high": 2000}
     assert not Path("kept").exists()
 
 

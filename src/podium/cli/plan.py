@@ -14,7 +14,7 @@ from podium.cli.printable import counted, dollars, priced, printable, ranged, se
 from podium.cli.team_file import find_team
 from podium.cli.team_options import AskOptions, Overrides
 from podium.cli.terminal import open_console, print_json, read_question
-from podium.errors import QuestionFailedError, UsageError
+from podium.errors import QuestionFailedError
 from podium.executor.estimate import ASSUMED_TOKENS, ENOUGH, SPREAD, Estimate, PlanEstimate, estimate_plan
 from podium.store.answers import PastAnswers, past_answers
 from podium.team.team import Team
@@ -26,7 +26,6 @@ async def plan(
     /,
     *keys: Overrides,
     team: AskOptions = AskOptions(),
-    response_tokens: int = ASSUMED_TOKENS,
     seed: str | None = None,
     json: Flag = False,
 ) -> int:
@@ -34,13 +33,10 @@ async def plan(
 
     Args:
         question: The question, in quotes; "-" reads it from standard input.
-        response_tokens: The assumed length of a response, for workers with fewer than 5 answers in the store.
         seed: Seeds the planner's randomness. Default: a new one.
         json: Print the plan and its estimate as one line of JSON.
     """
     asked_question = read_question(question)
-    if response_tokens < 1:
-        raise UsageError(f"--response-tokens {response_tokens}: give at least 1.")
     settings = find_team(team, keys).read()
     chosen_seed = token_hex(8) if seed is None else seed
     past = _past(settings.store_address)
@@ -54,9 +50,7 @@ async def plan(
             else:
                 open_console().print(Text(printable(decided.text), "dim"))
             raise QuestionFailedError(f"There is no plan. {workflow}")
-        expected = estimate_plan(
-            workflow, opened.pool, asked_question, response_tokens=response_tokens, past=past
-        )
+        expected = estimate_plan(workflow, opened.pool, asked_question, past=past)
         if json:
             print_json(
                 {
@@ -75,7 +69,7 @@ async def plan(
             console.print(Text(f"\nPlanned by {planned}. Nothing was run."))
             console.print(Text(_summary(expected), "bold"))
             if not all(step.past_answers for step in expected.steps):
-                assumed = f"responses of {response_tokens} tokens (--response-tokens), "
+                assumed = f"responses of {ASSUMED_TOKENS} tokens, "
                 spread = f"{SPREAD} times fewer or {SPREAD} times more"
                 known = f"Assumed where fewer than {ENOUGH} past answers are known"
                 console.print(Text(f"{known}: {assumed}{spread}.", "dim"))
