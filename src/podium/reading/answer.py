@@ -80,13 +80,8 @@ def to_nfkc(text: str) -> str:
 
 def _after_word(text: str, start: int, stop: int) -> tuple[int, str | None]:
     """Position and text of the last `Answer:` line. Lines between `start` and `stop`, a tagged answer, do not count."""
-    last = None
-    for match in _ANSWER.finditer(text):
-        if not start < match.end() <= stop:
-            last = match
-    if last is None:
-        return -1, None
-    return last.start(), _stated(text[last.end() :].lstrip())
+    marks = [mark for mark in _ANSWER.finditer(text) if not start < mark.end() <= stop]
+    return (marks[-1].start(), _stated(text[marks[-1].end() :].lstrip())) if marks else (-1, None)
 
 
 def _stated(text: str) -> str:
@@ -122,10 +117,7 @@ def find_tagged(text: str) -> tuple[int, int, str | None]:
 
 
 def _last(mark: re.Pattern[str], text: str) -> re.Match[str] | None:
-    last = None
-    for last in mark.finditer(text):  # noqa: B007 - the last is wanted
-        pass
-    return last
+    return next(reversed([*mark.finditer(text)]), None)
 
 
 def tagged_answer(text: str) -> str | None:
