@@ -19,6 +19,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from podium.extending import ImportReport, RecordingWriter
+from podium.reading.boxes import boxed_answer
 from podium.recordings.recording_model import (
     RecordedQuestion,
     RecordedResponse,
@@ -110,11 +111,6 @@ def _shown_context(asked: str, agent: int, turn: int) -> ShownContext:
 
 def _answer(text: str) -> str | None:
     """What the last box holds, else what the last "answer is" names, or None if there is neither."""
-    start = text.rfind("\\boxed{")
-    depth = 0
-    for end in range(start + 6 if start >= 0 else len(text), len(text)):
-        depth += {"{": 1, "}": -1}.get(text[end], 0)
-        if depth == 0:
-            return text[start + 7 : end]
-    answers = _SAID.findall(text)
-    return answers[-1].strip("$ ") if answers else None
+    boxed = boxed_answer(text, closed=True)
+    answers = [boxed] if boxed is not None else [said.strip("$ ") for said in _SAID.findall(text)]
+    return answers[-1] if answers else None

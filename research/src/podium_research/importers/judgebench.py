@@ -23,7 +23,7 @@ from podium.recordings.recording_model import (
     hashed_id,
     split_by_hash,
 )
-from podium.types import ANSWER_WHOLE_QUESTION, estimate_tokens
+from podium.types import ANSWER_WHOLE_QUESTION
 from podium_research.importers.documents import SourceDocument, list_files, read_json_lines
 
 COMPARE = "Compare the answers shown and say which one is better."
@@ -84,14 +84,8 @@ def import_judgebench(path: Path, writer: RecordingWriter, report: Callable[[str
                     continue
                 shown_answers = [*reversed(answers.values())] if swapped else [*answers.values()]
                 right_label = _REVERSED.get(pair.label, pair.label) if swapped else pair.label
-                response = RecordedResponse(
-                    judge,
-                    0,
-                    game.judgment.response,
-                    None,
-                    float(game.decision == right_label),
-                    output_tokens=estimate_tokens(game.judgment.response),
-                    estimated=True,
+                response = RecordedResponse.from_text(
+                    judge, game.judgment.response, answer=None, score=float(game.decision == right_label)
                 )
                 seen = ShownContext(COMPARE, tuple((ANSWER_WHOLE_QUESTION, text) for text in shown_answers))
                 if writer.add(question_id, response, seen=seen):
@@ -110,10 +104,5 @@ def _add_answer(writer: RecordingWriter, question_id: str, pair: _Pair, text: st
         if saved.text == text:
             return
         sample += 1
-    tokens = estimate_tokens(text)
-    writer.add(
-        question_id,
-        RecordedResponse(
-            pair.response_model, sample, text, None, score, output_tokens=tokens, estimated=True
-        ),
-    )
+    response = RecordedResponse.from_text(pair.response_model, text, sample=sample, answer=None, score=score)
+    writer.add(question_id, response)
