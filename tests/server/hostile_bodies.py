@@ -75,7 +75,7 @@ HOSTILE = (
     Hostile("names of no text", INVALID, lambda: ask(allow=[1] * 29_000), ASK),
     # One that is long.
     Hostile("a long model", INVALID, lambda: chat(model="a" * LONG)),
-    Hostile("a long planner", INVALID, lambda: chat(podium={"planner": "single:" + "a" * LONG})),
+    Hostile("a long planner", INVALID, lambda: ask(planner="single:" + "a" * LONG), ASK),
     Hostile("a long worker", INVALID, lambda: ask(deny=["a" * LONG]), ASK),
     Hostile("a long field", "unknown_field", lambda: chat(model="ada", **{"a" * LONG: 1})),
     Hostile("a long field of a message", "model_not_found", lambda: chat(HELLO | {"a" * LONG: 1})),

@@ -72,9 +72,9 @@ def pool(endpoint: FaultServer, tmp_path: Path) -> str:
     return str(path)
 
 
-def by_chat(url: str, messages: list[Any], **podium: Any) -> Any:
+def by_chat(url: str, messages: list[Any], model: str = "podium", **podium: Any) -> Any:
     client = openai_client.client(url)
-    reply: Any = client.chat.completions.create(model="podium", messages=messages, extra_body=podium)
+    reply: Any = client.chat.completions.create(model=model, messages=messages, extra_body=podium)
     return reply.podium | {"read": reply.usage.prompt_tokens_details.cached_tokens}
 
 
@@ -137,22 +137,22 @@ def test_the_trace_has_the_planners_own_words_and_the_reason(serve: Serve, pool:
 
 
 @pytest.mark.parametrize(
-    ("settings", "messages", "podium"),
+    ("settings", "messages", "asked"),
     [
         ({"prompt_cache_minutes": 0}, NEXT, {}),
         ({}, [{"role": "user", "content": f"{LONG}!"}, *NEXT[1:]], {}),
         ({}, [*NEXT[:-1], {"role": "user", "content": "Go on."}], {}),
-        ({}, NEXT, {"deny": ["large"]}),
-        ({}, NEXT, {"planner": "single:medium"}),
+        ({}, NEXT, {"podium": {"deny": ["large"]}}),
+        ({}, NEXT, {"model": "podium/single:medium"}),
     ],
     ids=["off", "another conversation", "the plan stays", "not allowed", "a baseline"],
 )
 def test_any_other_question_is_answered_as_it_was_planned(
-    serve: Serve, pool: str, settings: dict[str, Any], messages: list[Any], podium: dict[str, Any]
+    serve: Serve, pool: str, settings: dict[str, Any], messages: list[Any], asked: dict[str, Any]
 ) -> None:
     url = serve(pool, **settings)
     by_chat(url, BEGUN)
-    reply = by_chat(url, messages, podium=podium)
+    reply = by_chat(url, messages, **asked)
     assert "reason" not in reply
     wanted = "large" if messages[-1]["content"] == "Go on." else "medium"
     assert [step["answered_by"] for step in reply["steps"]] == [wanted]

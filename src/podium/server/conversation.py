@@ -133,7 +133,7 @@ async def stay_with_worker(request: ChatRequest, service: Service, caller: Calle
 
 async def _default_worker(request: ChatRequest, service: Service, caller: Caller) -> str:
     left = eligible_workers(service.pool, caller, request, service.planners).names
-    configured = await service.planners.get(request.planner, request.planner_param)
+    configured = await service.planners.get(request.planner, "model")
     own = service.planners.required_workers(request.planner)
     return next((name for name in (*own, configured.fallback) if name in left), left[0])
 

@@ -108,7 +108,7 @@ async def read_question(
         APIError: the request cannot be honoured as it is.
     """
     options = body.podium or NO_OPTIONS
-    planner, worker = resolve_model(body.model, options.planner, service.pool, caller)
+    planner, worker = resolve_model(body.model, service.pool, caller)
     takes_extra = worker is not None and service.pool.named(worker).traits.takes_extra
     unsupported = handle_unsupported(
         body, passes=takes_extra, passed=body.endpoint_fields, ignores_unknown=ignores_unknown

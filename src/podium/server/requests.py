@@ -234,8 +234,6 @@ class PodiumOptions(PodiumField):
     max_steps: int | None = Field(default=None, ge=1)
     early_stop: bool | None = None
     """Whether a vote calls its workers in turn, the cheapest first, and stops once its result is certain."""
-    planner: Name | None = None
-    """The planner. Default: the one that `model` names."""
     dry_run: bool | None = None
     """Plan and estimate the cost, without calling a worker."""
     plan_id: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
@@ -272,11 +270,6 @@ class ChatRequest:
     def allows(self, worker: str) -> bool:
         allow, deny = self.options.allow, self.options.deny or ()
         return worker not in deny and (allow is None or worker in allow)
-
-    @property
-    def planner_param(self) -> str:
-        """The request field that names the planner, for error messages."""
-        return "model" if self.model.startswith("podium/") else "podium.planner"
 
 
 def full_conversation(question: Question) -> tuple[Message, ...]:

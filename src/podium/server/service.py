@@ -143,7 +143,7 @@ class Service:
                 settings=replace(runner.settings, early_stop=planned.early_stop),
                 plan_fallback=None,
             )
-        configured = await self.planners.get(request.planner, request.planner_param)
+        configured = await self.planners.get(request.planner, "model")
         fallback = configured.fallback
         if fallback is not None and fallback not in pool.names:
             first = first_model(pool)

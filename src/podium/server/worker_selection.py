@@ -22,37 +22,23 @@ if TYPE_CHECKING:
     from podium.server.requests import ChatRequest
 
 
-_PREFIX = "podium"
 _REASONS = {"sees": "images", "calls_tools": "tools"}
 """What in a request needs these fields of a worker's profile."""
 
 
-def resolve_model(
-    model: str, planner: str | None, pool: Pool, caller: Caller
-) -> tuple[str | None, str | None]:
+def resolve_model(model: str, pool: Pool, caller: Caller) -> tuple[str | None, str | None]:
     """The planner's name and the worker to call directly. The name is None for the configured planner. The worker is
     None if a planner decides.
 
     Raises:
-        APIError: 404 for an unknown model, 400 if `model` and `podium.planner` disagree.
+        APIError: 404 for an unknown model.
     """
-    if model == _PREFIX:
-        return planner, None
+    if model != "podium" and model in pool.names:
+        return None, model
     family, slash, name = model.partition("/")
-    if family == _PREFIX and slash and model not in pool.names:
-        if planner not in (None, name):
-            raise invalid(
-                f"The model {model[:100]!r} and podium.planner name two planners; give one.", "podium.planner"
-            )
-        return name, None
-    if model not in pool.names:
+    if family != "podium" or (slash and not name):
         raise unknown_model(model, pool, caller)
-    if planner is not None:
-        raise invalid(
-            f"The model {model!r} is a worker and is called without a plan; leave podium.planner out.",
-            "podium.planner",
-        )
-    return None, model
+    return name or None, None
 
 
 def eligible_workers(pool: Pool, caller: Caller, request: ChatRequest, planners: PlannerCatalogue) -> Pool:
@@ -65,7 +51,7 @@ def eligible_workers(pool: Pool, caller: Caller, request: ChatRequest, planners:
     _check_lists(pool, allowed, request)
     named = None if request.planner is None else planners.named_worker(request.planner)
     if named is not None and named in pool.names:
-        _check_allowed(named, allowed, request.planner_param)
+        _check_allowed(named, allowed, "model")
     needs = _needs(request.question)
     numbers = [
         number
@@ -87,7 +73,7 @@ def eligible_workers(pool: Pool, caller: Caller, request: ChatRequest, planners:
                 who = f"has tools or images, for which {name!r} is not made"
             raise invalid(
                 f"The planner needs a worker that is not available: the request {who}.",
-                request.planner_param,
+                "model",
                 code="no_worker",
             )
     return offers

@@ -184,7 +184,6 @@ def test_a_request_for_a_forbidden_worker_is_refused_before_anything_runs(
         ("podium", {"allow": ["ada", "bob"]}, "podium.allow"),
         ("podium", {"allow": ["bob"]}, "podium.allow"),
         ("podium/single:bob", {}, "model"),
-        ("podium", {"planner": "single:bob"}, "podium.planner"),
         ("ada", {"allow": ["ada", "bob"]}, "podium.allow"),
     ):
         with pytest.raises(

@@ -21,6 +21,7 @@ from podium.server.prepared_question import PreparedQuestion
 from podium.server.requests import (
     ChatRequest,
     ListOf,
+    Name,
     PodiumField,
     PodiumOptions,
     RequestCaller,
@@ -46,6 +47,8 @@ class AskBody(PodiumOptions):
     """The question. Default: the plan's."""
     history: Annotated[ListOf[PastMessage], Field(max_length=200)] | None = None
     """What was said before, oldest first."""
+    planner: Name | None = None
+    """The planner. Default: the configured one."""
     max_rounds: int | None = Field(default=None, ge=1, alias="rounds")
     """The most plans of the question. If `budget.rounds` is smaller, that applies."""
 
@@ -74,7 +77,8 @@ def add_routes(app: FastAPI, service: Service, background: BackgroundQuestions) 
             await background.start(question, streams=True)
         except APIError as error:
             if error.param is not None:
-                error.param = error.param.removeprefix("podium.").replace("max_rounds", "rounds")
+                names = {"model": "planner", "podium.max_rounds": "rounds"}
+                error.param = names.get(error.param, error.param.removeprefix("podium."))
             raise
         return {"id": question.trace_id}
 
