@@ -8,7 +8,7 @@ request, so a refusal would end the conversation. `messages_body` has the blocks
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Discriminator, Field, StringConstraints, Tag
 
@@ -16,12 +16,13 @@ from podium.server.question_body import ContentPart, TextPart, images_of, text_o
 from podium.server.requests import BodyPart, ListOf
 
 
-def part_kind(*types: str) -> Discriminator:
-    """The discriminator of parts that are of one of these types, or "foreign"."""
+def known_or_other(*known: type[BodyPart]) -> Discriminator:
+    """The discriminator of parts that are of a type of these models, tagged "known", or of another, tagged "other"."""
+    types = {name for model in known for name in get_args(model.model_fields["type"].annotation)}
 
     def kind(part: Any) -> str:
-        type_name = part.get("type") if isinstance(part, dict) else getattr(part, "type", None)
-        return type_name if type_name in types else "foreign"
+        name = part.get("type") if isinstance(part, dict) else getattr(part, "type", None)
+        return "known" if name in types else "other"
 
     return Discriminator(kind)
 
@@ -63,10 +64,9 @@ class UnreadSource(BodyPart):
 class Image(ContentPart):
     type: Literal["image"]
     source: Annotated[
-        Annotated[Base64Source, Tag("base64")]
-        | Annotated[UrlSource, Tag("url")]
-        | Annotated[UnreadSource, Tag("foreign")],
-        part_kind("base64", "url"),
+        Annotated[Base64Source | UrlSource, Field(discriminator="type"), Tag("known")]
+        | Annotated[UnreadSource, Tag("other")],
+        known_or_other(Base64Source, UrlSource),
     ]
 
     @property
@@ -96,10 +96,9 @@ class ContentSource(BodyPart):
 class DocumentBlock(ContentPart):
     type: Literal["document"]
     source: Annotated[
-        Annotated[TextSource, Tag("text")]
-        | Annotated[ContentSource, Tag("content")]
-        | Annotated[UnreadSource, Tag("foreign")],
-        part_kind("text", "content"),
+        Annotated[TextSource | ContentSource, Field(discriminator="type"), Tag("known")]
+        | Annotated[UnreadSource, Tag("other")],
+        known_or_other(TextSource, ContentSource),
     ]
     title: str | None = None
     context: str | None = None
@@ -142,12 +141,9 @@ class OtherBlock(ContentPart):
 
 
 ResultPart = Annotated[
-    Annotated[Text, Tag("text")]
-    | Annotated[Image, Tag("image")]
-    | Annotated[DocumentBlock, Tag("document")]
-    | Annotated[SearchResult, Tag("search_result")]
-    | Annotated[OtherBlock, Tag("foreign")],
-    part_kind("text", "image", "document", "search_result"),
+    Annotated[Text | Image | DocumentBlock | SearchResult, Field(discriminator="type"), Tag("known")]
+    | Annotated[OtherBlock, Tag("other")],
+    known_or_other(Text, Image, DocumentBlock, SearchResult),
 ]
 
 

@@ -20,7 +20,7 @@ from podium.server.anthropic.content_blocks import (
     ResultPart,
     SearchResult,
     Text,
-    part_kind,
+    known_or_other,
 )
 from podium.server.api_errors import invalid
 from podium.server.conversation import check_tool_choice, images_as_text
@@ -64,32 +64,20 @@ class Thinking(BodyPart):
     data: str | None = None
 
 
-Block = Annotated[
-    Annotated[Text, Tag("text")]
-    | Annotated[Image, Tag("image")]
-    | Annotated[DocumentBlock, Tag("document")]
-    | Annotated[SearchResult, Tag("search_result")]
-    | Annotated[ToolUse, Tag("tool_use")]
-    | Annotated[ToolResult, Tag("tool_result")]
-    | Annotated[Thinking, Tag("thinking")]
-    | Annotated[Thinking, Tag("redacted_thinking")]
-    | Annotated[OtherBlock, Tag("foreign")],
-    part_kind(
-        "text",
-        "image",
-        "document",
-        "search_result",
-        "tool_use",
-        "tool_result",
-        "thinking",
-        "redacted_thinking",
-    ),
+_Block = Annotated[
+    Annotated[
+        Text | Image | DocumentBlock | SearchResult | ToolUse | ToolResult | Thinking,
+        Field(discriminator="type"),
+        Tag("known"),
+    ]
+    | Annotated[OtherBlock, Tag("other")],
+    known_or_other(Text, Image, DocumentBlock, SearchResult, ToolUse, ToolResult, Thinking),
 ]
 
 
 class InputMessage(BodyPart):
     role: Literal["user", "assistant", "system"]
-    content: str | Annotated[ListOf[Block], Field(min_length=1)]
+    content: str | Annotated[ListOf[_Block], Field(min_length=1)]
 
 
 class ClientTool(BodyPart):
@@ -102,6 +90,12 @@ class ClientTool(BodyPart):
 
 def _tool_kind(tool: Any) -> str:
     return "foreign" if isinstance(tool, dict) and tool.get("type") not in (None, "custom") else "function"
+
+
+_AnyTool = Annotated[
+    Annotated[ClientTool, Tag("function")] | Annotated[UnsupportedTool, Tag("foreign")],
+    Discriminator(_tool_kind),
+]
 
 
 class ToolChoiceOption(BodyPart):
@@ -149,15 +143,7 @@ class MessagesBody(QuestionBody):
     system: str | ListOf[Text] | None = None
     temperature: float | None = Field(default=None, ge=0, le=1)
     stop_sequences: ListOf[Annotated[str, StringConstraints(min_length=1)]] | None = None
-    tools: (
-        ListOf[
-            Annotated[
-                Annotated[ClientTool, Tag("function")] | Annotated[UnsupportedTool, Tag("foreign")],
-                Discriminator(_tool_kind),
-            ]
-        ]
-        | None
-    ) = None
+    tools: ListOf[_AnyTool] | None = None
     tool_choice: ToolChoiceOption | None = None
     output_config: OutputConfig | None = None
     output_format: JsonOutput | None = None
