@@ -36,7 +36,7 @@ def weighted_advantages(batch: MicroBatch) -> list[float]:
 
 def gradient(model: PolicyModel, groups: list[Group], loss_type: str) -> dict[str, torch.Tensor]:
     model.zero_grad()
-    accumulate(model, groups, GRPOSettings(loss_type=loss_type, max_tokens=MAX_TOKENS), questions=2)
+    accumulate(model, groups, GRPOSettings(loss_type=loss_type, max_tokens=MAX_TOKENS))
     return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
 
 
@@ -95,7 +95,7 @@ def test_equal_completions_have_the_gradient_of_completions_kept_apart(
         make_group(PROMPT, (A,), (-3.0,)),
     ]
     rows = [
-        [batch.grid_QGT.shape[1] for batch in micro_batches(groups, LOSSES[loss_type], max_tokens=9)]
+        [batch.grid_GT.shape[0] for batch in micro_batches(groups, LOSSES[loss_type], max_tokens=9)]
         for groups in (together, apart)
     ]
     assert rows == [[3], [2, 2, 1]]
@@ -132,7 +132,7 @@ def test_tokens_after_the_same_beginning_are_one_with_advantages_summed() -> Non
     assert batch.positive_advantages_N.tolist() == [0.75, 0.75, 0.25, 0, 0, 0.0625, 0.0625]
     assert batch.negative_advantages_N.tolist() == [-0.125, -0.125, 0, -0.125, -0.125, 0, 0]
     # Of the four rows one begins with another: it needs no attention of its own.
-    assert batch.grid_QGT.tolist() == [[[0, 1, 2, 0], [0, 1, 3, 4], [5, 6, 0, 0]]]
+    assert batch.grid_GT.tolist() == [[0, 1, 2, 0], [0, 1, 3, 4], [5, 6, 0, 0]]
     assert batch.cells_N.tolist() == [0, 1, 2, 6, 7, 8, 9]
 
 

@@ -85,30 +85,21 @@ def test_a_qwen2_model_of_transformers_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_completions_that_share_a_prompt_equal_whole_sequences(shape: ModelShape) -> None:
     model = fresh(shape)
-    prompts, lengths = tokens(2, 9), torch.tensor([9, 5])
-    G, T = 3, 6
-    completions, row_lengths = tokens(2, G, T), torch.tensor([[6, 2, 4], [1, 5, 3]])
-    real = torch.arange(T) < row_lengths.unsqueeze(2)
-    places = real.flatten().nonzero().flatten()
-    aim = torch.randn(len(places), shape.vocab, generator=generator("aim"))
+    start, G, T = tokens(1, 9), 3, 6
+    completions, row_lengths = tokens(G, T), torch.tensor([6, 2, 4])
+    cells = (torch.arange(T) < row_lengths.unsqueeze(1)).flatten().nonzero().flatten()
+    aim = torch.randn(len(cells), shape.vocab, generator=generator("aim"))
 
-    prompt = model.prompt(prompts, lengths)
-    grid = (
-        torch.zeros(2 * G * T, dtype=torch.long).scatter_(0, places, torch.arange(len(places))).view(2, G, T)
-    )
-    hidden = model.completions(completions.flatten()[places], places, grid, prompt)
+    prompt = model.prompt(start, torch.tensor([9]))
+    grid = torch.zeros(G * T, dtype=torch.long).scatter_(0, cells, torch.arange(len(cells))).view(G, T)
+    hidden = model.completions(completions.flatten()[cells], cells, grid, prompt)
     shared = model.logits(hidden)
     (shared * aim).sum().backward()
     gradients = {name: p.grad.clone() for name, p in model.named_parameters()}
     model.zero_grad()
 
-    pieces = []
-    for q in range(2):
-        for g in range(G):
-            own = completions[q, g, : row_lengths[q, g]]
-            whole = model(torch.cat((prompts[q, : lengths[q]], own)).unsqueeze(0))[0]
-            pieces.append(whole[lengths[q] :])
-    separate = torch.cat(pieces)
+    rows = [torch.cat((start[0], row[:length])) for row, length in zip(completions, row_lengths, strict=True)]
+    separate = torch.cat([model(row.unsqueeze(0))[0, 9:] for row in rows])
     (separate * aim).sum().backward()
 
     torch.testing.assert_close(shared, separate, atol=2e-5, rtol=1e-4)
@@ -196,13 +187,14 @@ def test_a_token_that_is_nearly_impossible_has_a_finite_logprob() -> None:
 def test_model_on_another_device_gets_all_its_tensors_there() -> None:
     """On torch's device without values, which refuses a tensor of the processor among its own."""
     group = make_group((5, 6, 7), ((8, 9), (8, 10, 11)), (1.0, -1.0))
-    longer = make_group((5, 6, 7, 7), ((8, 9),), (1.0,))
-    (batch,) = micro_batches([group, longer], mean_over_tokens, max_tokens=9, questions=2)
+    (batch,) = micro_batches([group], mean_over_tokens, max_tokens=9)
     with torch.device("meta"):
         model = PolicyModel(SHAPE)
 
-    prompt = model.prompt(batch.prompt_QP, batch.prompt_lengths_Q)
-    hidden_ND = model.completions(batch.inputs_N, batch.cells_N, batch.grid_QGT, prompt)
+    prompt = model.prompt(torch.tensor([[5, 6], [5, 0]]), torch.tensor([2, 1]))
+    assert prompt.bias(torch.float32).is_meta
+    prompt = model.prompt(batch.prompt_1P, torch.tensor([2]))
+    hidden_ND = model.completions(batch.inputs_N, batch.cells_N, batch.grid_GT, prompt)
     logprobs_N = model.logprobs(hidden_ND, batch.targets_N)
     torch.autograd.backward(logprobs_N.sum())
 

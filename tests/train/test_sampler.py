@@ -49,8 +49,9 @@ def assert_logprobs_are_the_trainers(
 ) -> None:
     (batch,) = micro_batches([rows], mean_over_tokens, max_tokens=24)
     logprobs = completion_logprobs(model, batch, temperature)
-    (paths,) = batch.paths
-    trained = torch.cat([logprobs[path[-len(row.tokens) :]] for row, path in zip(rows, paths, strict=True)])
+    trained = torch.cat(
+        [logprobs[path[-len(row.tokens) :]] for row, path in zip(rows, batch.paths, strict=True)]
+    )
     sampled = torch.tensor([value for row in rows for value in row.old_logprobs])
     torch.testing.assert_close(sampled, trained, atol=1e-4, rtol=0)
 

@@ -3,7 +3,7 @@
 One large product gives the scores against the prompt for the whole group, and a small causal product for each row gives
 the scores within a completion. One softmax spans both. A token that several rows begin with has its queries only in one
 row, but its keys and values in all of them. The backward pass is written by hand, since autograd's would read the
-scores twice as often. Shape suffixes: N queries, B questions x key/value heads, G rows, M query heads of a key/value
+scores twice as often. Shape suffixes: N queries, B key/value heads, G rows, M query heads of a key/value
 head x positions, T positions, S seats, P prompt positions, D head size.
 """
 
@@ -40,7 +40,6 @@ class _SharedPromptAttention(torch.autograd.Function):
         key_BGTD: Tensor,
         value_BGTD: Tensor,
         layout: QueryLayout,
-        prompt_bias_B1P: Tensor | None,
         causal_MT: Tensor,
     ) -> Tensor:
         B, G, T, D = key_BGTD.shape
@@ -49,10 +48,7 @@ class _SharedPromptAttention(torch.autograd.Function):
         seated, rows = _scatter(query, *at_prompt), _scatter(query, *at_own)
         key, value = key_BGTD.reshape(B * G, T, D), value_BGTD.reshape(B * G, T, D)
 
-        if prompt_bias_B1P is None:
-            prompt = torch.bmm(seated, prompt_key_BPD.transpose(1, 2))
-        else:
-            prompt = torch.baddbmm(prompt_bias_B1P, seated, prompt_key_BPD.transpose(1, 2))
+        prompt = torch.bmm(seated, prompt_key_BPD.transpose(1, 2))
         own = torch.baddbmm(causal_MT, rows, key.transpose(1, 2))
         top = torch.maximum(
             _gather(prompt.amax(-1, keepdim=True), layout.seats_N),
@@ -95,7 +91,6 @@ class _SharedPromptAttention(torch.autograd.Function):
             grad_value.view(ctx.size),
             None,
             None,
-            None,
         )
 
 
@@ -107,13 +102,11 @@ def attend_shared(
     value_BGTD: Tensor,
     *,
     layout: QueryLayout,
-    prompt_bias_B1P: Tensor | None,
     causal_MT: Tensor,
 ) -> Tensor:
     """Attention of queries to P shared and up to T own positions. Gradients flow to all five tensors.
 
     Args:
-        prompt_bias_B1P: 0 where a prompt has a token and -inf where it is padding. None if there is no padding.
         causal_MT: 0 where a query may attend to a position of its own row, -inf elsewhere.
 
     Returns:
@@ -126,7 +119,6 @@ def attend_shared(
         key_BGTD,
         value_BGTD,
         layout,
-        prompt_bias_B1P,
         causal_MT,
     )
     return output

@@ -1,7 +1,7 @@
 """Makes the tensors of a micro-batch from groups of completions.
 
 The rows of a group form a tree: equal tokens after the same beginning are one token of the micro-batch, whose advantage
-is the sum over its rows. The tokens are packed one after another, and only attention sees the padded [Q, G, T]. A
+is the sum over its rows. The tokens are packed one after another, and only attention sees the padded [G, T]. A
 completion without an advantage (its workers failed) is left out, as if it had never been sampled. A token that was
 drawn with probability 1, for instance since a guide allowed no other, is neither trained on nor counted in the KL term,
 since its policy gradient is 0. All functions are pure.
@@ -51,17 +51,16 @@ def count_trainable_tokens(logprobs: Sequence[float], skip_suffix_min_prob: floa
 
 @dataclass(frozen=True, slots=True)
 class MicroBatch:
-    """Some groups of the batch, as tensors."""
+    """One group of the batch, as tensors."""
 
-    prompt_QP: Tensor
-    """All but the last token of each prompt."""
-    prompt_lengths_Q: Tensor
+    prompt_1P: Tensor
+    """All but the last token of the common beginning of the prompts."""
     cells_N: Tensor
-    """The cell of token n in the flattened [Q, G, T]. If several rows begin with the token, its first cell."""
-    grid_QGT: Tensor
+    """The cell of token n in the flattened [G, T]. If several rows begin with the token, its first cell."""
+    grid_GT: Tensor
     """The token in each cell, and 0 in the padding. G counts the rows that are not the beginning of another row."""
-    paths: tuple[list[list[int]], ...]
-    """The numbers n of the tokens of each completion that has an advantage, question by question."""
+    paths: list[list[int]]
+    """The numbers n of the tokens of each completion that has an advantage."""
     inputs_N: Tensor
     """The token before each target. For a row's first target, it is the last token of the prompt."""
     targets_N: Tensor
@@ -79,25 +78,17 @@ class MicroBatch:
 
 
 def micro_batches(
-    groups: Sequence[Sequence[TrainingRow]],
-    token_weights: TokenWeights,
-    *,
-    max_tokens: int,
-    questions: int = 1,
+    groups: Sequence[Sequence[TrainingRow]], token_weights: TokenWeights, *, max_tokens: int
 ) -> list[MicroBatch]:
-    """Split the batch into micro-batches of `questions` groups each.
+    """Make a micro-batch of each group that has a gradient.
 
-    Groups without a gradient are left out, and completions of a group share their common first tokens. The token
-    weights still count every completion, so this saves work and changes no result. With one group at a time no prompt
-    is padded, and the tensors stay in the processor's cache.
+    Completions of a group share their common first tokens. The token weights still count every completion, so this
+    saves work and changes no result. With one group at a time no prompt is padded, and the tensors stay in the
+    processor's cache.
     """
     lengths = [len(row.tokens) for group in groups for row in group if row.advantage is not None]
     weights = dict(zip(lengths, token_weights(lengths, max_tokens=max_tokens), strict=True))
-    with_gradient = [group for group in groups if any(map(_has_gradient, group))]
-    return [
-        _collate(with_gradient[at : at + questions], weights)
-        for at in range(0, len(with_gradient), questions)
-    ]
+    return [_collate(group, weights) for group in groups if any(map(_has_gradient, group))]
 
 
 def _has_gradient(row: TrainingRow) -> bool:
@@ -118,41 +109,34 @@ class _Token:
     reference_logprob: float = 0.0
 
 
-def _collate(groups: Sequence[Sequence[TrainingRow]], weights: Mapping[int, float]) -> MicroBatch:
+def _collate(group: Sequence[TrainingRow], weights: Mapping[int, float]) -> MicroBatch:
     """One micro-batch. `weights` has the weight of a token by the length of its completion."""
-    prompts = [common_prefix([row.prompt for row in group]) for group in groups]
-    prompt_QP, lengths_Q = pad_prompts(prompts)
+    prompt = common_prefix([row.prompt for row in group])
     tokens: list[_Token] = []
-    paths = tuple(
-        _add_tree(prompt, group, weights, tokens) for prompt, group in zip(prompts, groups, strict=True)
-    )
-    trained = [row for group in groups for row in group]
-    leaves = list(map(_leaves, paths))
-    size = len(groups), max(map(len, leaves)), max(len(path) for rows in leaves for path in rows)
-    grid_QGT = torch.zeros(size, dtype=torch.long)
-    for q, rows in enumerate(leaves):
-        for g, path in enumerate(rows):
-            grid_QGT[q, g, : len(path)] = torch.tensor(path)
-    cells = {n: cell for cell, n in reversed(list(enumerate(grid_QGT.flatten().tolist())))}
+    paths = _add_tree(prompt, group, weights, tokens)
+    leaves = _leaves(paths)
+    grid_GT = torch.zeros(len(leaves), max(map(len, leaves)), dtype=torch.long)
+    for g, path in enumerate(leaves):
+        grid_GT[g, : len(path)] = torch.tensor(path)
+    cells = {n: cell for cell, n in reversed(list(enumerate(grid_GT.flatten().tolist())))}
 
     def of_tokens(name: str) -> Tensor:
         return torch.tensor([getattr(token, name) for token in tokens])
 
+    has_old = any(row.old_logprobs for row in group)
+    has_reference = any(row.reference_logprobs is not None for row in group)
     return MicroBatch(
-        prompt_QP=prompt_QP,
-        prompt_lengths_Q=lengths_Q,
+        prompt_1P=pad_prompts([prompt])[0],
         cells_N=torch.tensor([cells[n] for n in range(len(tokens))]),
-        grid_QGT=grid_QGT,
+        grid_GT=grid_GT,
         paths=paths,
         inputs_N=of_tokens("input"),
         targets_N=of_tokens("target"),
         positive_advantages_N=of_tokens("positive_advantage"),
         negative_advantages_N=of_tokens("negative_advantage"),
         token_weights_N=of_tokens("weight"),
-        old_logprobs_N=of_tokens("old_logprob") if any(row.old_logprobs for row in trained) else None,
-        reference_logprobs_N=of_tokens("reference_logprob")
-        if any(row.reference_logprobs is not None for row in trained)
-        else None,
+        old_logprobs_N=of_tokens("old_logprob") if has_old else None,
+        reference_logprobs_N=of_tokens("reference_logprob") if has_reference else None,
     )
 
 
@@ -162,7 +146,7 @@ def _add_tree(
     weights: Mapping[int, float],
     tokens: list[_Token],
 ) -> list[list[int]]:
-    """Append the tokens of one question, and each common beginning only once. Returns the numbers of the tokens of each
+    """Append the tokens of the group, and each common beginning only once. Returns the numbers of the tokens of each
     completion that has an advantage."""
     children: dict[tuple[int, int], int] = {}
     paths = []

@@ -150,19 +150,18 @@ class PolicyModel(nn.Module):
         self.run(tokens_QP.flatten(), torch.arange(P).repeat(Q), attend)
         return PromptKeys(tuple(attend.keys), tuple(attend.values), lengths_Q)
 
-    def completions(self, tokens_N: Tensor, cells_N: Tensor, grid_QGT: Tensor, prompt: PromptKeys) -> Tensor:
-        """Hidden states [N, hidden] of completion tokens, which attend to their question's prompt and their own row.
+    def completions(self, tokens_N: Tensor, cells_N: Tensor, grid_GT: Tensor, prompt: PromptKeys) -> Tensor:
+        """Hidden states [N, hidden] of completion tokens of one question, which attend to its prompt and their own row.
 
         Args:
-            tokens_N: the tokens, question after question, without padding. A common beginning occurs once.
-            cells_N: the cell of each token in the flattened [Q, G, T]. If a token has several cells, any of them.
-            grid_QGT: the token in each cell of each row of each question. In the padding it is any token. Each row is
-                filled from position 0 on, and its positions continue those of its prompt.
+            tokens_N: the tokens, without padding. A common beginning occurs once.
+            cells_N: the cell of each token in the flattened [G, T]. If a token has several cells, any of them.
+            grid_GT: the token in each cell of each row. In the padding it is any token. Each row is filled from
+                position 0 on, and its positions continue those of the prompt.
+            prompt: the keys and values of a single prompt.
         """
-        attend = _Shared(self.shape, cells_N, grid_QGT, prompt)
-        _, G, T = grid_QGT.shape
-        start_N = prompt.lengths_Q[cells_N.div(G * T, rounding_mode="floor")]
-        return self.run(tokens_N, start_N + cells_N % T, attend)
+        attend = _Shared(self.shape, cells_N, grid_GT, prompt)
+        return self.run(tokens_N, prompt.lengths_Q + cells_N % grid_GT.shape[1], attend)
 
     def run(self, tokens_N: Tensor, positions_N: Tensor, attend: Attend) -> Tensor:
         """Hidden states [N, hidden] after the final norm. `attend` decides which tokens attend to which."""
@@ -242,29 +241,38 @@ class _Causal:
 class _Shared:
     """Attention of packed completion tokens to their prompt and their own past (`attend_shared`)."""
 
-    def __init__(self, shape: ModelShape, cells_N: Tensor, grid_QGT: Tensor, prompt: PromptKeys) -> None:
-        self.shape, self.prompt, self.size = shape, prompt, grid_QGT.shape
+    def __init__(self, shape: ModelShape, cells_N: Tensor, grid_GT: Tensor, prompt: PromptKeys) -> None:
+        self.prompt, (self.rows, length) = prompt, grid_GT.shape
         dtype, device = prompt.keys[0].dtype, prompt.keys[0].device
-        self.layout = _query_layout(cells_N, self.size, shape, device)
-        K = shape.kv_heads
-        sources = grid_QGT.unsqueeze(1) * K + torch.arange(K).view(-1, 1, 1)
-        self.key_sources = sources.flatten().to(device)
-        """[Q*K*G*T]: the head and the token of each cell."""
-        self.causal_MT = _causal(self.size[2], shape.queries_per_kv, dtype, device)
-        bias_Q1P = prompt.bias(dtype)
-        self.bias_B1P = None if bias_Q1P is None else bias_Q1P.repeat_interleave(K, dim=0)
+        K, R, N = shape.kv_heads, shape.queries_per_kv, len(cells_N)
+        head, query = torch.arange(K).view(1, -1, 1), torch.arange(R).view(1, 1, -1)
+        seat, row, position = (
+            x.view(-1, 1, 1)
+            for x in (torch.arange(N), cells_N.div(length, rounding_mode="floor"), cells_N % length)
+        )
+        # Seats in [K, R, N], and cells in [K, G, R, T].
+        self.layout = QueryLayout(
+            seats_N=((head * R + query) * N + seat).flatten().to(device),
+            seats=R * N,
+            cells_N=(((head * self.rows + row) * R + query) * length + position).flatten().to(device),
+        )
+        self.key_sources = (grid_GT * K + torch.arange(K).view(-1, 1, 1)).flatten().to(device)
+        """[K*G*T]: the head and the token of each cell."""
+        self.causal_MT = _causal(length, R, dtype, device)
 
     def __call__(self, layer: int, query_NHD: Tensor, key_NKD: Tensor, value_NKD: Tensor) -> Tensor:
-        (Q, G, T), D = self.size, self.shape.head_size
-        B = Q * self.shape.kv_heads
+        K, D = key_NKD.shape[1:]
+        key, value = (
+            x.reshape(-1, D).index_select(0, self.key_sources).view(K, self.rows, -1, D)
+            for x in (key_NKD, value_NKD)
+        )
         mixed = attend_shared(
             query_NHD.reshape(-1, D),
-            self.prompt.keys[layer].reshape(B, -1, D),
-            self.prompt.values[layer].reshape(B, -1, D),
-            key_NKD.reshape(-1, D).index_select(0, self.key_sources).view(B, G, T, D),
-            value_NKD.reshape(-1, D).index_select(0, self.key_sources).view(B, G, T, D),
+            self.prompt.keys[layer].squeeze(0),
+            self.prompt.values[layer].squeeze(0),
+            key,
+            value,
             layout=self.layout,
-            prompt_bias_B1P=self.bias_B1P,
             causal_MT=self.causal_MT,
         )
         return mixed.view(len(query_NHD), -1)
@@ -274,29 +282,6 @@ def _causal(length: int, queries_per_kv: int, dtype: torch.dtype, device: torch.
     """[queries_per_kv * T, T]: 0 where a query may attend to a position of its own row, -inf elsewhere."""
     mask_TT = torch.full((length, length), -torch.inf, dtype=dtype, device=device).triu_(1)
     return mask_TT.repeat(queries_per_kv, 1)
-
-
-def _query_layout(
-    cells_N: Tensor, size_QGT: torch.Size, shape: ModelShape, device: torch.device
-) -> QueryLayout:
-    """The layout of the query heads of tokens: seats in [Q, K, R, tokens of a question], and cells in [Q, K, G, R,
-    T]."""
-    Q, G, T = size_QGT
-    K, R = shape.kv_heads, shape.queries_per_kv
-    question = cells_N.div(G * T, rounding_mode="floor")
-    counts_Q = question.bincount(minlength=Q)
-    seat = torch.arange(len(cells_N)) - (counts_Q.cumsum(0) - counts_Q)[question]
-    most_tokens = int(counts_Q.max())
-    question, seat, row, position = (
-        x.view(-1, 1, 1) for x in (question, seat, cells_N.div(T, rounding_mode="floor") % G, cells_N % T)
-    )
-    head = question * K + torch.arange(K).view(1, -1, 1)
-    query = torch.arange(R).view(1, 1, -1)
-    return QueryLayout(
-        seats_N=((head * R + query) * most_tokens + seat).flatten().to(device),
-        seats=R * most_tokens,
-        cells_N=(((head * G + row) * R + query) * T + position).flatten().to(device),
-    )
 
 
 _SLICE = 256

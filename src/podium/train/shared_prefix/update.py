@@ -64,8 +64,8 @@ def completion_logprobs(
 
     The logits are the largest tensor of a micro-batch, so they are computed only for these targets.
     """
-    prompt = model.prompt(batch.prompt_QP, batch.prompt_lengths_Q)
-    hidden_ND = model.completions(batch.inputs_N, batch.cells_N, batch.grid_QGT, prompt)
+    prompt = model.prompt(batch.prompt_1P, torch.tensor([batch.prompt_1P.shape[1]]))
+    hidden_ND = model.completions(batch.inputs_N, batch.cells_N, batch.grid_GT, prompt)
     targets_N = batch.targets_N
     if at is not None:
         hidden_ND, targets_N = hidden_ND[at], targets_N[at]
@@ -76,18 +76,15 @@ def accumulate(
     model: PolicyModel,
     groups: Sequence[Sequence[TrainingRow]],
     settings: GRPOSettings,
-    *,
-    questions: int = 1,
 ) -> float | None:
     """Add the gradient of the batch to the parameters' gradients. Returns the loss, or None if no group has a gradient.
 
     Args:
         groups: the batch. Rows without log-probabilities of the reference have no KL term.
         settings: `loss_type`, `max_tokens`, `clip`, `temperature` and `beta`.
-        questions: groups in a micro-batch. It changes memory and time, not the gradient.
     """
     weights, clip = LOSSES[settings.loss_type], settings.clip
-    batches = micro_batches(groups, weights, max_tokens=settings.max_tokens, questions=questions)
+    batches = micro_batches(groups, weights, max_tokens=settings.max_tokens)
     if not batches:
         return None
     total = 0.0
@@ -140,8 +137,7 @@ class ReferencePolicy:
         (batch,) = micro_batches([whole], mean_over_tokens, max_tokens=1)
         with torch.no_grad():
             logprobs = completion_logprobs(self._model, batch, self._temperature).tolist()
-        (paths,) = batch.paths
         return [
             tuple(logprobs[n] for n in path[-len(row.tokens) :])
-            for row, path in zip(group, paths, strict=True)
+            for row, path in zip(group, batch.paths, strict=True)
         ]
