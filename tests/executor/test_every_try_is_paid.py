@@ -17,7 +17,7 @@ from podium.config import build
 from podium.errors import BudgetError, WorkerError
 from podium.executor.step_call import FailedCall, WorkerAnswer, call_with_fallbacks
 from podium.planners.voting import Single
-from podium.rollout.judging import grade_answer
+from podium.rollout.rollout import grade_answer
 from podium.tasks.graders.judge import Judge
 from podium.tasks.task import Task
 from podium.team import Runner

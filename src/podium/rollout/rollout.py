@@ -15,14 +15,15 @@ from typing import Self
 from pydantic import Field
 from pydantic_core import PydanticSerializationError
 
-from podium.errors import BudgetError
+from podium.calls import CallContext, Dispatcher, Ledger
+from podium.errors import BudgetError, GraderError, RefusalError
 from podium.rollout.data_fingerprint import grader_settings, value_digest
-from podium.rollout.judging import grade_answer
+from podium.tasks.graders.base import GraderSettings
 from podium.tasks.task import Grade, Task
 from podium.team import Runner
 from podium.trace import RoundTrace, Span, Trace
 from podium.trace.serialization import without_surrogates
-from podium.types import FrozenModel, Profile
+from podium.types import Budget, FrozenModel, Profile, Spent
 from podium.workers.failing import ENVIRONMENT
 from podium.workflow import needed_steps
 
@@ -178,6 +179,40 @@ async def run_rollout(
     trace = await runner.answer(task.question, seed=seed, sample=sample, trace_id=trace_id, after=after)
     _check_spend_limits(runner, trace)
     return Rollout.of(task, sample, trace, await grade_answer(task, trace.answer, runner.dispatcher))
+
+
+async def grade_answer(task: Task, answer: str | None, dispatcher: Dispatcher) -> Grade:
+    """Grade the answer. If there is no answer, the score is 0. Only here does a grader's failure become data.
+
+    A judge's calls use the response cache and the spend limits of the workers' calls. It belongs to its task and not to
+    a pool, so of the dispatcher's limits only the budgets in dollars apply to it.
+
+    Raises:
+        BudgetError: a spend limit refused a judge's call.
+    """
+    if answer is None:
+        return Grade(score=0.0)
+    ledger = Ledger(Budget(), spend_limits=dispatcher.spend_limits)
+    if isinstance(task.grader, GraderSettings):
+        context = CallContext(
+            ledger=ledger,
+            dispatcher=dispatcher,
+            queue_key=task.id,
+            started=asyncio.get_running_loop().time(),
+        )
+        task = replace(task, grader=task.grader.called_in(context))
+    try:
+        grade = await task.grade(answer)
+    except RefusalError as refusal:
+        raise BudgetError(f"The answer is not judged. {refusal}") from None
+    except GraderError as error:
+        if dispatcher.refusal is not None:  # A judge's call was not tried again.
+            raise BudgetError(f"The answer is not judged. {dispatcher.refusal}") from None
+        grade = Grade(score=0.0, cost_usd=error.cost_usd, failure=str(error))
+    # A grader of another package may call a model by itself. Then its cost is known only now.
+    if (uncharged_usd := grade.cost_usd - ledger.totals.usd) > 0:
+        ledger.charge(Spent(cost_usd=uncharged_usd))
+    return grade
 
 
 @dataclass(frozen=True, slots=True)
