@@ -12,10 +12,9 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.errors import ConfigError, RunMismatchError, UsageError
 from podium.files import lock_folder
 from podium.rollout.run_folder import RunFolder
+from podium.train.preflight import hold_training_folder
 from podium.train.settings import TrainSettings
 from podium.train.supervised import run_sft
-from podium.train.training_folder import hold_training_folder
-from tiny_policy import write_policy
 
 Settings = dict[str, Any]
 SHARED_PREFIX = {"engine": "shared_prefix", "trl": {}}
@@ -84,19 +83,3 @@ def test_a_folder_of_another_kind_of_run_is_refused(settings: Settings, tmp_path
     ):
         pass
     assert RunFolder(tmp_path / "run").configuration == {"eval": {"tasks": "sums"}}
-
-
-def test_a_policy_has_the_chat_template_that_it_was_trained_with(sft: Settings, tmp_path: Path) -> None:
-    template = tmp_path / "own.jinja"
-    template.write_text("{% for m in messages %}{{ m.content }}{% endfor %}")
-    start = write_policy(tmp_path / "start")
-    sft |= {"start": str(start), "prompt": {"style": "full", "examples": 0}, "chat_template": str(template)}
-    settings = TrainSettings.model_validate(sft)
-    policy = run_sft(settings, tmp_path / "run")
-    before = (policy / "chat_template.jinja").read_text()
-    template.write_text("{% for m in messages %}{{ m.role }}{{ m.content }}{% endfor %}")
-    with pytest.raises(RunMismatchError, match=r"own\.jinja"):
-        run_sft(settings, tmp_path / "run")
-    assert (policy / "chat_template.jinja").read_text() == before
-    template.write_text(before)
-    assert run_sft(settings, tmp_path / "run") == policy

@@ -145,7 +145,6 @@ async def _from_traces(
     settings: TrainSettings, session: ScoringSession, path: Path, on_warning: Callable[[str], None]
 ) -> AsyncIterator[Demonstration]:
     """The plans of traces whose answers the task set's own grader judges right. Each round is an example."""
-    sft = settings.sft
     ids = {question_key(task.question.text): task.id for task in session.tasks.values()}
     foreign = 0
     with TraceStore(path, create=False) as store:
@@ -153,12 +152,12 @@ async def _from_traces(
             task_id = ids.get(question_key(trace.question.text))
             if task_id is None:
                 foreign += 1
-            elif sft.max_cost_usd is not None and trace.uncached_usd > sft.max_cost_usd:
-                continue
             else:
                 answer = trace.answer if trace.status == "ok" else None
                 grade = await grade_answer(session.task(task_id), answer, session.dispatcher)
-                for example in _rounds(settings, session, trace) if grade.score >= sft.min_score else ():
+                for example in (
+                    _rounds(settings, session, trace) if grade.score >= settings.sft.min_score else ()
+                ):
                     yield example
     if foreign:
         on_warning(f"{path}: {foreign:,} traces are of other questions than those of {settings.tasks}.")
@@ -176,10 +175,8 @@ def _rounds(settings: TrainSettings, session: ScoringSession, trace: Trace) -> I
         if round_.error is not None or round_.plan.reason is not None or round_.plan.edited:
             return  # The plan that ran is not the plan that the planner wrote.
         completion = _as_shown(round_.plan.text, round_.workflow, names, shown_names)
-        longest = settings.sft.max_plan_chars
-        fits = longest is None or len(completion) <= longest
         plan = _parse(completion, settings, len(shown_names), later_round=bool(earlier_rounds))
-        if fits and not isinstance(plan, PlanError):
+        if not isinstance(plan, PlanError):
             yield Demonstration(session.messages(trace.question, request, earlier_rounds), completion)
         if round_.workflow is not None:
             workflow = renumber_workers(round_.workflow, _shown_numbers(names, shown_names))

@@ -6,8 +6,8 @@ A run opens its parts here and continues with them. A dry run lists the reasons.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -17,7 +17,10 @@ from podium.calls import Dispatcher
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import PromptCodec
 from podium.conductor.prompt import policy_pool
-from podium.errors import CheckpointError, ConfigError, PodiumError, UsageError
+from podium.errors import CheckpointError, ConfigError, PodiumError, StoreError, UsageError
+from podium.files import lock_folder
+from podium.rollout.data_fingerprint import DataFingerprint
+from podium.rollout.run_folder import RunFolder
 from podium.scoring import Client, RolloutRequest, ScoringBackend, ScoringSession
 from podium.scoring.training_tasks import open_training_tasks, open_validation_tasks, without_held_out
 from podium.sqlite_files import default_store
@@ -28,15 +31,21 @@ from podium.train.engine import PreparedTraining, TrainingEngine
 from podium.train.estimate import WorkerEstimate, estimate_workers
 from podium.train.ranks import Ranks
 from podium.train.schedule import generate_tasks, has_generated_tasks
-from podium.train.settings import TrainSettings, settings_of_other_engine, unequal_levels
+from podium.train.settings import (
+    CHANGEABLE_ON_RESUME,
+    TrainSettings,
+    settings_of_other_engine,
+    unequal_levels,
+)
 from podium.train.trained_policy import find_start, open_codec, open_tokenizer, resolve
-from podium.train.training_folder import check_training_folder
 from podium.types import estimate_tokens
 from podium.workers.build import UnavailableWorker
 from podium.workers.pool import Pool
 from podium.workers.redaction import read_key
 
 T = TypeVar("T")
+DispatcherFactory = Callable[[Pool], AbstractContextManager[Dispatcher]]
+"""A function that opens the dispatcher of a pool's workers. It is called once, after the run's folder was made."""
 _CONCURRENT_PROMPTS = 64
 """Prompts that a scoring service is asked for at the same time."""
 
@@ -60,6 +69,40 @@ def _open_ranks(settings: TrainSettings) -> Ranks:
     from podium.train.trl.ranks import open_accelerated_ranks  # noqa: PLC0415 - loads accelerate
 
     return open_accelerated_ranks(settings)
+
+
+def check_training_folder(folder: Path, settings: TrainSettings) -> None:
+    """Check, without writing, that a training with these settings may begin or go on in the folder.
+
+    Raises:
+        RunMismatchError: see `RunFolder.open`.
+    """
+    RunFolder.check(folder, settings, changeable=CHANGEABLE_ON_RESUME, begun=has_results(folder))
+
+
+@contextmanager
+def hold_training_folder(
+    folder: Path, settings: TrainSettings, *, data: DataFingerprint | None = None
+) -> Iterator[RunFolder]:
+    """Begin or resume the run in the folder, which no other process can train in until the block ends.
+
+    Raises:
+        RunMismatchError: see `RunFolder.open`.
+        UsageError: another process trains in the folder.
+    """
+    check_training_folder(folder, settings)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError.of_file(folder, error) from None
+    with lock_folder(folder):
+        begun = has_results(folder)
+        yield RunFolder.open(folder, settings, changeable=CHANGEABLE_ON_RESUME, data=data, begun=begun)
+
+
+def has_results(folder: Path) -> bool:
+    """Whether the run has a row or a checkpoint."""
+    return any((folder / "checkpoints").glob("*[0-9]")) or bool(RunFolder(folder).rows().read())
 
 
 @dataclass(slots=True)
@@ -185,7 +228,7 @@ def _open_model(checks: Preflight, settings: TrainSettings, *, weights: bool) ->
         return
     needs_tokenizer = settings.prompt.style != "brief" or settings.engine == "trl" or settings.stage == "sft"
     if needs_tokenizer:
-        checks.tokenizer = checks.attempt(lambda: open_tokenizer(settings, start))
+        checks.tokenizer = checks.attempt(lambda: open_tokenizer(start))
     if checks.tokenizer is not None or not needs_tokenizer:
         checks.codec = checks.attempt(lambda: open_codec(settings, start, checks.tokenizer))
 

@@ -26,13 +26,18 @@ from podium.store import TraceStore
 from podium.train.engine import PreparedTraining, TrainingEngine, TrainingJob
 from podium.train.metrics import check_gate
 from podium.train.metrics_recorder import Recorder
-from podium.train.preflight import open_client, open_engine, preflight
+from podium.train.preflight import (
+    DispatcherFactory,
+    hold_training_folder,
+    open_client,
+    open_engine,
+    preflight,
+)
 from podium.train.progress import Progress
 from podium.train.rollouts import RolloutCollector, TrainingInterruptedError
 from podium.train.schedule import iteration_seeds, schedule
 from podium.train.settings import GateSettings, TrainSettings
 from podium.train.trained_policy import write_policy
-from podium.train.training_folder import DispatcherFactory, hold_training_folder
 
 
 async def run_grpo(

@@ -128,10 +128,6 @@ class SFTSettings(Settings):
     time."""
     min_score: float = Field(default=1.0, ge=0, le=1)
     """The least grade of a trace whose plans are learned."""
-    max_cost_usd: float | None = Field(default=None, ge=0)
-    """The most dollars of a trace whose plans are learned."""
-    max_plan_chars: int | None = Field(default=None, ge=1)
-    """The longest plan of a trace, in characters."""
     epochs: float = Field(default=1.0, gt=0)
     lr: float = Field(default=1e-5, gt=0)
     batch: int = Field(default=16, ge=1)
@@ -170,8 +166,6 @@ class TrainSettings(ScoringSettings):
     the table [prompt] leaves out are taken from the start's podium.json."""
     revision: str | None = None
     """The branch, tag or commit of a model on the hub."""
-    chat_template: str | None = None
-    """A Jinja file, for a base model that has no chat template of its own."""
     chat_template_kwargs: dict[str, Any] = Field(default_factory=dict)
     """Arguments of the chat template, such as enable_thinking = false for Qwen3."""
     curriculum: tuple[CurriculumStage, ...] = ()

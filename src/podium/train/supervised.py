@@ -19,11 +19,16 @@ from podium.scoring import open_session
 from podium.train.engine import EncodedExample, PreparedTraining, SupervisedJob
 from podium.train.examples import Demonstration, collect_demonstrations
 from podium.train.metrics_recorder import StepRecorder
-from podium.train.preflight import open_engine, preflight
+from podium.train.preflight import (
+    DispatcherFactory,
+    has_results,
+    hold_training_folder,
+    open_engine,
+    preflight,
+)
 from podium.train.progress import Progress
 from podium.train.settings import TrainSettings
 from podium.train.trained_policy import write_policy
-from podium.train.training_folder import DispatcherFactory, has_results, hold_training_folder
 from podium.types import Message
 
 
@@ -108,7 +113,7 @@ def encode_examples(examples: Sequence[Demonstration], prepared: PreparedTrainin
         if len(prompt) + len(completion) > start.context:
             raise ConfigError(
                 f"Example {number} has {len(prompt) + len(completion):,} tokens, and {start.path} reads "
-                f"{start.context:,}; show fewer examples (prompt.examples), or leave it out (sft.max_plan_chars)."
+                f"{start.context:,}; show fewer examples (prompt.examples), or leave it out."
             )
         encoded.append(EncodedExample(prompt, completion))
     return encoded

@@ -24,8 +24,7 @@ from podium.conductor.checkpoint import (
 )
 from podium.conductor.codec import ChatCodec, PlainTextCodec, PromptCodec
 from podium.conductor.prompt import PromptSettings
-from podium.config import read_file
-from podium.errors import CheckpointError, ConfigError, StoreError
+from podium.errors import CheckpointError, StoreError
 from podium.files import atomic_folder, replace_file
 from podium.rollout.run_folder import RunFolder
 from podium.shipped import shipped_checkpoint
@@ -38,11 +37,9 @@ TINY_PARAMETERS = 50_000_000
 _WEIGHTS = ("*.safetensors", "*.bin", "*.pt", "*.pth", "*.gguf", "*.h5", "*.msgpack", "*.onnx*")
 """Files of weights, which a dry run does not fetch."""
 
-CHAT_TEMPLATE = "chat_template.jinja"
-"""The file of the chat template, in a run's folder and in a policy's."""
 TOKENIZER_FILES = (
     "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "tokenizer.model",
-    "vocab.json", "merges.txt", CHAT_TEMPLATE, "generation_config.json",
+    "vocab.json", "merges.txt", "chat_template.jinja", "generation_config.json",
 )  # fmt: skip
 """The files of a checkpoint that training copies unchanged, each if the checkpoint has it."""
 POLICY_ROWS = "policy_rows"
@@ -73,8 +70,9 @@ def resolve(settings: TrainSettings) -> TrainSettings:
 def _suits_shared_prefix(settings: TrainSettings) -> bool:
     """Whether the start is a small local checkpoint in the shape of Llama or Qwen2 that reads plain text, and no
     setting needs TRL."""
-    only_trl = (settings.trl, settings.lora, settings.quantization, settings.chat_template)
-    if any(only_trl) or not (shipped_checkpoint(settings.start) or Path(settings.start).is_dir()):
+    if settings.trl or settings.lora or settings.quantization:
+        return False
+    if not (shipped_checkpoint(settings.start) or Path(settings.start).is_dir()):
         return False
     checkpoint = Checkpoint.read(settings.start)
     parameters = checkpoint.parameters()
@@ -108,10 +106,10 @@ def find_start(settings: TrainSettings, *, weights: bool = True) -> Checkpoint:
         checkpoint = Checkpoint(
             path, AutoConfig.from_pretrained(path, trust_remote_code=False).to_dict(), settings.prompt
         )
-    if settings.prompt.style != "brief" and not (checkpoint.uses_chat_template or settings.chat_template):
+    if settings.prompt.style != "brief" and not checkpoint.uses_chat_template:
         raise CheckpointError(
-            f"{name} has no chat template: it is a base model. Start from its instruct variant, or give a template "
-            "with chat_template = FILE and teach it the form first with --stage sft."
+            f"{name} has no chat template: it is a base model. Start from its instruct variant, or put a "
+            "chat_template.jinja into its folder and teach it the form first with --stage sft."
         )
     return checkpoint
 
@@ -136,44 +134,20 @@ def _is_on_hub(name: str) -> bool:
     return is_hub_name(name) and not shipped_checkpoint(name) and not Path(name).is_dir()
 
 
-def open_tokenizer(settings: TrainSettings, checkpoint: Checkpoint) -> Any:
-    """The tokenizer of a checkpoint, with the run's chat template if the run names one.
+def open_tokenizer(checkpoint: Checkpoint) -> Any:
+    """The tokenizer of a checkpoint.
 
     Raises:
-        CheckpointError: transformers cannot load the tokenizer.
-        ConfigError: the chat template cannot be read.
+        CheckpointError: transformers cannot load it.
     """
     from transformers import AutoTokenizer  # noqa: PLC0415 - loads torch
 
     try:
-        tokenizer: Any = AutoTokenizer.from_pretrained(checkpoint.path, trust_remote_code=False)
+        return AutoTokenizer.from_pretrained(checkpoint.path, trust_remote_code=False)
     except (OSError, ValueError, KeyError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise CheckpointError(
             f"transformers cannot load the tokenizer of {checkpoint.path}: {reason}"
-        ) from None
-    if (template := read_chat_template(settings)) is not None:
-        tokenizer.chat_template = template
-    return tokenizer
-
-
-def read_chat_template(settings: TrainSettings) -> str | None:
-    """The text of the run's chat template. None if the run names none.
-
-    Raises:
-        ConfigError: the chat template cannot be read.
-    """
-    if settings.chat_template is None:
-        return None
-    try:
-        return read_file(Path(settings.chat_template)).decode()
-    except OSError as error:
-        raise ConfigError(
-            f"chat_template: {settings.chat_template} cannot be read: {error.strerror}."
-        ) from None
-    except UnicodeDecodeError:
-        raise ConfigError(
-            f"chat_template: {settings.chat_template} is not UTF-8 text; save it as UTF-8."
         ) from None
 
 
@@ -253,8 +227,6 @@ def write_policy(run: Path, settings: TrainSettings, base: Checkpoint, pool: Poo
             (policy / name).unlink(missing_ok=True)
             if (base.path / name).is_file():
                 shutil.copyfile(base.path / name, policy / name)
-        if settings.chat_template is not None:
-            shutil.copyfile(run / CHAT_TEMPLATE, policy / CHAT_TEMPLATE)
         about = podium_file(settings, base, pool)
         text = about.model_dump_json(indent=2, exclude_none=True)
         (policy / "podium.json").write_text(text + "\n", encoding="utf-8")

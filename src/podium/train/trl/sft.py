@@ -39,7 +39,7 @@ _OURS = {
     "max_length": "the model's context",
     "completion_only_loss": "the plans, which alone are learned",
     "dataset_text_field": "sft.examples",
-    "chat_template_path": "chat_template",
+    "chat_template_path": "start",
 }
 """The arguments of SFTConfig that `[trl]` must not set, each with the setting that decides it."""
 
