@@ -67,6 +67,18 @@ OnEnd = Callable[[RolloutSample, Sequence[int], Sequence[float] | None], None]
 """A function that takes a sample with its prompt, and the tokens and log-probabilities of its completion."""
 
 
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """How the completions of one round are drawn. It is the same on all ranks."""
+
+    round: int
+    """The number of the round, from 0."""
+    max_samples: int
+    """The most samples of the round on any rank."""
+    greedy: bool = False
+    """Whether the most likely tokens are taken."""
+
+
 class Sampler(Protocol):
     """The part of an engine that samples completions from the present policy."""
 
@@ -75,23 +87,14 @@ class Sampler(Protocol):
         """The tokens that end a completion."""
         ...
 
-    def draw(
-        self,
-        samples: Sequence[RolloutSample],
-        on_end: OnEnd,
-        *,
-        round_number: int,
-        max_samples: int,
-        greedy: bool,
-    ) -> None:
+    def draw(self, samples: Sequence[RolloutSample], on_end: OnEnd, drawing: Drawing) -> None:
         """Draw a completion for each sample that has a prompt, and call `on_end` once for each as soon as it ends.
+
+        All ranks call this together.
 
         Args:
             samples: the samples of one round on this rank. In a first round, samples with the same prompt are
                 neighbours.
-            round_number: the number of the round, from 0.
-            max_samples: the most samples of a round on any rank. All ranks call this together with the same value.
-            greedy: whether the most likely tokens are taken.
         """
         ...
 
@@ -146,10 +149,8 @@ class RolloutCollector:
             TrainingInterruptedError: the run got a signal to stop.
         """
         seconds = {"sample": 0.0, "score": 0.0}
-        for round_number in range(self.rounds):
-            samples = self._run_round(
-                round_number, samples, sampler, seconds, max_samples=max_samples, greedy=greedy
-            )
+        for number in range(self.rounds):
+            samples = self._run_round(samples, sampler, Drawing(number, max_samples, greedy), seconds)
         rewarded = with_rewards(samples, self.discount)
         if self.gate is not None and not greedy and any(sample.group.iteration == 0 for sample in rewarded):
             self.gate(self.ranks.gather(rewarded))
@@ -157,16 +158,15 @@ class RolloutCollector:
 
     def _run_round(
         self,
-        round_number: int,
         samples: Sequence[RolloutSample],
         sampler: Sampler,
+        drawing: Drawing,
         seconds: dict[str, float],
-        **drawing: Any,
     ) -> Sequence[RolloutSample]:
         """Take the samples through one round, and add to the seconds until and after the last token. Returns all
         samples."""
-        earlier = {sample.key: sample for sample in samples if sample.group.round == round_number - 1}
-        current = {sample.key: sample for sample in samples if sample.group.round == round_number}
+        earlier = {sample.key: sample for sample in samples if sample.group.round == drawing.round - 1}
+        current = {sample.key: sample for sample in samples if sample.group.round == drawing.round}
         pending: list[tuple[RolloutSample, Future[Score]]] = []
 
         def on_end(sample: RolloutSample, tokens: Sequence[int], logprobs: Sequence[float] | None) -> None:
@@ -187,7 +187,7 @@ class RolloutCollector:
             prompting = self._with_prompts(list(current.values()), earlier)
             current |= self._wait_for(asyncio.run_coroutine_threadsafe(prompting, self.loop))
             started = time.perf_counter()
-            sampler.draw(list(current.values()), on_end, round_number=round_number, **drawing)
+            sampler.draw(list(current.values()), on_end, drawing)
             written = time.perf_counter()
             scored, error = self._take_scores(pending)
             current |= scored
@@ -199,7 +199,7 @@ class RolloutCollector:
             for _, score in pending:
                 score.cancel()
         self._raise_everywhere(error)
-        return [current[sample.key] if sample.group.round == round_number else sample for sample in samples]
+        return [current[sample.key] if sample.group.round == drawing.round else sample for sample in samples]
 
     async def _with_prompts(
         self, current: Sequence[RolloutSample], earlier: Mapping[RolloutKey, RolloutSample]

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from podium.conductor.loaded_model import Guide
-from podium.train.rollouts import OnEnd, RolloutSample
+from podium.train.rollouts import Drawing, OnEnd, RolloutSample
 from podium.train.runtime import generator
 from podium.train.shape import ModelShape
 from podium.train.shared_prefix.policy_model import PolicyModel, PromptKeys
@@ -57,15 +57,7 @@ class GroupSampler:
     guide: Guide | None
     """Names the tokens that must not be drawn. If it is None, every token may be drawn."""
 
-    def draw(
-        self,
-        samples: Sequence[RolloutSample],
-        on_end: OnEnd,
-        *,
-        round_number: int,
-        max_samples: int,
-        greedy: bool,
-    ) -> None:
+    def draw(self, samples: Sequence[RolloutSample], on_end: OnEnd, drawing: Drawing) -> None:
         """Draw all completions of the round, question by question, and call `on_end` when a completion ends."""
         groups = grouped_samples(samples)
         for row in sample(
@@ -73,9 +65,9 @@ class GroupSampler:
             [[one.prompt for one in group] for group in groups],
             max_tokens=self.max_tokens,
             eos_token_ids=self.eos_token_ids,
-            seed=f"{self.seed}/{round_number}" if round_number else self.seed,
+            seed=f"{self.seed}/{drawing.round}" if drawing.round else self.seed,
             temperature=self.temperature,
-            greedy=greedy,
+            greedy=drawing.greedy,
             guide=self.guide,
         ):
             on_end(groups[row.question][row.number], row.tokens, row.logprobs)
