@@ -330,6 +330,10 @@ class Limits(FrozenModel):
     load_s: float = Field(default=0.0, ge=0)
     """Seconds that the machine takes to load the model, for estimates."""
 
+    def answer_tokens(self, asked: int | None) -> int:
+        """The most tokens of an answer, if the caller asks for at most so many."""
+        return min(self.max_tokens, asked or self.max_tokens)
+
 
 class Budget(FrozenModel):
     """Hard limits for one question. None sets no limit."""

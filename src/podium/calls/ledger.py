@@ -39,7 +39,7 @@ class Reservation:
             calls: 0 for a retry, a hedge or a fallback, whose call was counted with the first try.
         """
         limits, price = worker.limits, worker.profile.price
-        output_tokens = min(limits.max_tokens, output_tokens or limits.max_tokens)
+        output_tokens = limits.answer_tokens(output_tokens)
         usd = (input_tokens * price.max_input + output_tokens * price.output) / 1e6
         return cls(calls, input_tokens + output_tokens, usd if limits.max_usd is None else limits.max_usd)
 

@@ -107,9 +107,7 @@ class WorkerCall:
         self._calls_to_reserve = int(counts_as_call)
         self._channel = context.dispatcher.channel(worker)
         self._size = self._channel.input_bound.size(request.messages, request.options)
-        self._likely_tokens = self._size.plain + min(
-            worker.limits.max_tokens, request.options.max_tokens or worker.limits.max_tokens
-        )
+        self._likely_tokens = self._size.plain + worker.limits.answer_tokens(request.options.max_tokens)
         self._waits_for_cooldown = waits_for_cooldown
         self._pays_for_own_calls = worker.traits.pays_for_own_calls
         self._hands_on_limits = self._pays_for_own_calls and worker.limits.max_usd is None

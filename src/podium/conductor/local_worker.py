@@ -66,7 +66,7 @@ class LocalWorker(Worker):
         options = request.options
         sampling = Sampling(
             temperature=self._spec.temperature if options.temperature is None else options.temperature,
-            max_tokens=min(self.limits.max_tokens, options.max_tokens or self.limits.max_tokens),
+            max_tokens=self.limits.answer_tokens(options.max_tokens),
             seed=f"{request.seed}/{request.repeat}",
             stop=options.stop,
         )

@@ -66,9 +66,7 @@ class CodeWorker(Worker):
         except GraderError as error:
             raise WorkerError(str(error), kind="status") from None
         text = self._reply_text(ended)
-        max_chars = _CHARS_PER_TOKEN * min(
-            self.limits.max_tokens, request.options.max_tokens or self.limits.max_tokens
-        )
+        max_chars = _CHARS_PER_TOKEN * self.limits.answer_tokens(request.options.max_tokens)
         if len(text) <= max_chars:
             return Reply(text, Usage())
         left = len(text) - max_chars

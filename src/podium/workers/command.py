@@ -22,7 +22,7 @@ from typing import cast
 from podium.errors import ConfigError, WorkerError, WorkerErrorKind
 from podium.trace import Reply
 from podium.workers.base import Request, Worker
-from podium.workers.reply_form import read_form, text_reply
+from podium.workers.program_forms import read_form, request_form, text_reply
 from podium.workers.spec import CommandSpec
 
 _MAX_OUTPUT_BYTES = 16 * 2**20
@@ -83,14 +83,8 @@ class CommandWorker(Worker):
             WorkerError: of kind "status" if the program failed, where a retry is useful only after exit status 75;
                 "protocol" if its output is no answer; "connection" if it could not be started.
         """
-        input_ = {
-            "messages": [{"role": m.role, "content": m.content} for m in request.messages],
-            "seed": request.seed,
-            "repeat": request.earlier_calls,
-            "sample": request.sample,
-            "max_tokens": min(self.limits.max_tokens, request.options.max_tokens or self.limits.max_tokens),
-        }
-        program, status = await self._run(json.dumps(input_).encode() + b"\n")
+        input_ = json.dumps(request_form(request, self.limits)).encode()
+        program, status = await self._run(input_ + b"\n")
         if len(program.output) > _MAX_OUTPUT_BYTES:
             raise self._error(f"wrote more than {_MAX_OUTPUT_BYTES // 2**20} MiB", "protocol")
         if status:

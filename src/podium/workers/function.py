@@ -24,8 +24,8 @@ from podium.errors import ConfigError, WorkerError, WorkerErrorKind
 from podium.trace import Reply
 from podium.types import Limits, Price, Profile
 from podium.workers.base import Request, Worker
+from podium.workers.program_forms import read_form, request_form, text_reply
 from podium.workers.redaction import Secrets
-from podium.workers.reply_form import read_form, text_reply
 
 Function = Callable[..., Any]
 
@@ -41,7 +41,7 @@ class FunctionWorker(Worker):
     Args:
         function: gets a list of `{"role": ..., "content": ...}`, and those of `seed`, `repeat`, `sample`, `max_tokens`
             and `receipt` for which it has parameters. It adds the cost of a failed call to `receipt`, a
-            `podium.types.Receipt`. It returns text, a dict of `reply_form`, or a `Reply`.
+            `podium.types.Receipt`. It returns text, a dict of `ReplyForm`, or a `Reply`.
         identity: what the answers depend on. If it is None, answers are not cached.
 
     Raises:
@@ -76,16 +76,10 @@ class FunctionWorker(Worker):
                 raised a `TimeoutError` or `ConnectionError`; of kind "protocol" if it raised anything else or returned
                 no answer.
         """
-        messages = [{"role": m.role, "content": m.content} for m in request.messages]
-        values = {
-            "seed": request.seed,
-            "repeat": request.earlier_calls,
-            "sample": request.sample,
-            "max_tokens": min(self.limits.max_tokens, request.options.max_tokens or self.limits.max_tokens),
-            "receipt": request.receipt,
-        }
+        values = {**request_form(request, self.limits), "receipt": request.receipt}
+        keywords = {name: values[name] for name in self.keywords}
         try:
-            result = await self._call(messages, {name: values[name] for name in self.keywords})
+            result = await self._call(values["messages"], keywords)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is not None and task.cancelling():

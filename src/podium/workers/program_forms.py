@@ -1,6 +1,6 @@
-"""The form of a reply by which a user's program or function reports usage and cost besides its text.
+"""The forms in which a user's program or function gets a request, and reports usage and cost besides its text.
 
-The form is validated strictly: an unknown key, a negative number or an empty text is a failed call.
+A reply is validated strictly: an unknown key, a negative number or an empty text is a failed call.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import Any, Self
 from pydantic import Field, ValidationError, model_validator
 
 from podium.trace import Reply
-from podium.types import FrozenModel, Message, Usage, estimate_tokens
+from podium.types import FrozenModel, Limits, Message, Usage, estimate_tokens
+from podium.workers.base import Request
 
 _SHOWN_CHARS = 60
 """Characters of a key that a message repeats."""
@@ -47,6 +48,17 @@ class ReplyForm(FrozenModel):
     """The counted tokens. If it is None, Podium estimates the usage."""
     cost_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """The dollars of the call. If it is None, Podium computes them from usage and price."""
+
+
+def request_form(request: Request, limits: Limits) -> dict[str, Any]:
+    """The messages of a request, and what its answer may depend on besides, as JSON."""
+    return {
+        "messages": [{"role": message.role, "content": message.content} for message in request.messages],
+        "seed": request.seed,
+        "repeat": request.earlier_calls,
+        "sample": request.sample,
+        "max_tokens": limits.answer_tokens(request.options.max_tokens),
+    }
 
 
 def read_form(form: bytes | Mapping[Any, Any], messages: Sequence[Message]) -> Reply:
