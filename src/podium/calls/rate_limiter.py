@@ -227,7 +227,6 @@ class RateLimiter:
             self._waiting[queue_key] = queue
 
     def _permit(self, tokens: int, now: float) -> Permit:
-        """The permit for a call that is within all limits."""
         self._free -= 1
         requests = tuple(window.add(1, now) for window in self._requests)
         return Permit(requests, None if self._tokens is None else self._tokens.add(tokens, now))

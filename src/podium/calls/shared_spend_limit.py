@@ -173,7 +173,6 @@ class SharedSpendLimit(SpendLimit):
         self._write_settlements()
 
     def may_fit_later(self, usd: float) -> bool:
-        """Whether there could be room for `usd` once this process has settled its reservations."""
         return self._busy_since is not None or super().may_fit_later(usd)
 
     async def wait_until_settled(self) -> None:
@@ -199,7 +198,6 @@ class SharedSpendLimit(SpendLimit):
 
     @property
     def spent_usd(self) -> float:
-        """Dollars spent so far, by all processes."""
         self._read(self._open_day())
         return super().spent_usd
 

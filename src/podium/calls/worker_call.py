@@ -290,7 +290,6 @@ class WorkerCall:
         )
 
     async def _wait_for_permit(self) -> tuple[Permit, bool]:
-        """Wait until the breaker and the rate limiter let a try pass."""
         channel = self._channel
         while True:
             probe = await channel.breaker.acquire(wait=self._waits_for_cooldown)

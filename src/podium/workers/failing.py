@@ -29,7 +29,6 @@ class FailingWorker(Worker):
         self.fallback = worker.fallback
 
     async def answer(self, request: Request) -> Reply:
-        """Raise a `WorkerError`."""
         del request
         raise WorkerError("It does not answer this question: the pool was drawn so.", kind=ENVIRONMENT)
 
@@ -44,6 +43,5 @@ class SubstituteWorker(Worker):
         self._other = other
 
     async def answer(self, request: Request) -> Reply:
-        """The other worker's answer, or its `WorkerError`."""
         reply = await self._other.answer(request)
         return replace(reply, cost_usd=reply.price(self._other.profile))

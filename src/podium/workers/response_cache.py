@@ -228,7 +228,6 @@ class ResponseCache:
         return other[0][0] if other else None
 
     async def _execute_when_free(self, statement: str, *values: Any) -> list[Any]:
-        """Execute a statement, again and again while another process has locked the file."""
         until = time.monotonic() + BUSY_TIMEOUT_S
         while True:
             try:

@@ -132,7 +132,6 @@ class OpenAISpec(ChatSpec):
     """Request key for `limits.max_tokens`. Default: max_completion_tokens for api.openai.com, else max_tokens."""
 
     def to_profile(self) -> Profile:
-        """The profile with what the model can do."""
         return super().to_profile().model_copy(update={"sees": self.sees})
 
     @field_validator("extra")

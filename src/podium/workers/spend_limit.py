@@ -121,7 +121,6 @@ class SpendLimit:
         self._waiting.clear()
 
     def _refusal_text(self, usd: float) -> str:
-        """The sentence that refuses a call, which could cost `usd`."""
         if self.exhausted:
             return f"${self._spent / NANO_PER_USD:.6f} of {self._name} are spent: {self._way_out}."
         spent, reserved = self._spent, self._reserved_everywhere

@@ -117,7 +117,6 @@ def _read_packed(text: str) -> WorkerView | None:
 
 
 def _blocks(text: str, token: str) -> Iterator[tuple[str, str]]:
-    """The label and content of every block that is fenced with `token`, in order."""
     opening, closing = f" {token}>>>\n", f"{_END}{token}>>>"
     position = 0
     while (stop := text.find(opening, position)) >= 0:

@@ -209,7 +209,6 @@ class ChatWorker(Worker):
         return self._secrets.scrub_reply(reply)
 
     def _usage(self, reader: ResponseReader, request: Request, body: Mapping[str, Any]) -> Usage:
-        """The tokens that the call has taken so far."""
         builder = reader.builder
         reasoning, text = builder.split()
         calls = "".join(call.name + call.arguments for call in builder.calls.read())

@@ -127,7 +127,6 @@ def _proxy(scheme: str, host: str) -> str | None:
 
 
 def _is_here(host: str) -> bool:
-    """Whether it is this machine."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

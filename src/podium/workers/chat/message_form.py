@@ -88,7 +88,6 @@ class MessageForm(Flag):
 
 
 def _as_one(system: Iterable[Message]) -> list[Message]:
-    """Several system messages as one; one or none as it is."""
     given = list(system)
     if len(given) < 2:
         return given

@@ -77,7 +77,6 @@ def _option_keys(
 
 
 def _messages(messages: Sequence[Message], worker: str | None) -> list[dict[str, Any]]:
-    """The messages, with provider state and the ids of tool calls as their provider knows them."""
     ids: dict[str, str] = {}
     sent = []
     for message in messages:

@@ -233,7 +233,6 @@ class ResponseReader:
         )
 
     def _begin(self) -> None:
-        """The reply begins: its first token is in time."""
         if self.limit is not self._whole:
             self.limit = self._whole
             self.deadline.reschedule(self._ends)
@@ -250,7 +249,6 @@ class ResponseReader:
                 listener.add(piece)
 
     def _check(self, body: Any, response: aiohttp.ClientResponse) -> None:
-        """Raise if the body is no JSON object or reports an error."""
         if not isinstance(body, dict):
             raise self._failures.no_choices(json.dumps(body), retryable=False)
         provider_error = find_error(body)

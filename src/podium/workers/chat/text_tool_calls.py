@@ -105,7 +105,6 @@ class TextToolCallParser:
         return _KEY_BEGUN.match(rest) is not None if key is None else self._may_begin(key)
 
     def _may_begin(self, key: re.Match[str]) -> bool:
-        """Whether a call may begin with this key."""
         if key.group("key") not in _NAME_KEYS:
             return key.group("key") in {*_ARGUMENT_KEYS, *_OTHER_KEYS, "tool_calls"}
         value = _VALUE.match(key.string, key.end())
@@ -167,6 +166,5 @@ class TextToolCallParser:
 
 
 def _value_start(text: str, position: int) -> int:
-    """The position where the next value begins."""
     between = _BETWEEN.match(text, position)
     return position if between is None else between.end()

@@ -172,7 +172,6 @@ def _table(value: object) -> Mapping[str, object]:
 
 
 def _first_count(*values: object) -> int | None:
-    """The first value that can be a number of tokens."""
     for count in values:
         if count is None:
             continue

@@ -181,7 +181,6 @@ def _of_list(row: Mapping[str, Any], kind: str) -> FoundModel:
 
 
 def _thinks(name: str) -> bool:
-    """Whether a model of this name thinks before it answers."""
     low = name.casefold()
     if "thinking" in low or "reason" in low:
         return True
