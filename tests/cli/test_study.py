@@ -101,7 +101,7 @@ def test_a_team_that_pays_is_found_explained_and_served(podium: Podium, endpoint
 
     settings = Path("found/team.toml").read_text()
     assert 'planner = "committee:' in settings
-    assert 'kind = "vote"' in Path("found/pool.toml").read_text()
+    assert 'kind = "vote"' in settings
     with Served("--team", "found/team.toml") as url:
         asked = {"model": "podium", "messages": [{"role": "user", "content": "What is 123 plus 1000?"}]}
         request = urllib.request.Request(

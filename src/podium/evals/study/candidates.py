@@ -22,6 +22,7 @@ from itertools import count
 from pathlib import Path
 
 from podium.calls import Dispatcher
+from podium.config.toml_text import toml_text
 from podium.errors import BudgetError, UsageError
 from podium.evals.question_table import (
     QuestionTable,
@@ -32,8 +33,9 @@ from podium.evals.question_table import (
 from podium.evals.rating import find_clusters
 from podium.evals.study.judging import PoolJudge
 from podium.evals.study.questions import StudyQuestions
-from podium.evals.study.serving_files import TEAM, write_workers
+from podium.evals.study.serving_files import TEAM, worker_tables
 from podium.evals.study.study_settings import StudySettings
+from podium.files import replace_file
 from podium.tasks import Task
 from podium.team.settings import TeamSettings
 from podium.types import FrozenModel
@@ -332,5 +334,6 @@ class CompositionRun:
             tallies = {each.worker: each.tallies for each in asked if each.worker in composed.chosen}
             ratings = Ratings(clusters=kinds.clusters, workers=tallies)
             kept = [*composed.chosen, *self.pool.tools]
-            write_workers(self.file, self.pool, ratings, kept=kept, header=_HEADER)
+            tables = worker_tables(self.file, self.pool, ratings, kept=kept)
+            replace_file(self.file, (_HEADER + toml_text(tables)).encode())
         return composed

@@ -1,7 +1,7 @@
-"""Writes the team files of a study, which serve its recommendation, with the workers and ratings that they need.
+"""Writes the team files of a study, which serve its recommendation.
 
-`podium serve --team FOLDER/team.toml` serves the recommendation. The workers are a copy of the user's workers, with a
-voting worker or ratings if the planner needs them.
+`podium serve --team FOLDER/team.toml` serves the recommendation. If its planner needs a voting worker or ratings, the
+file has a copy of the user's workers with them. Else it names the user's file.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def write_team_file(
     ratings: Ratings | None,
     checkpoint: str | None = None,
 ) -> None:
-    """Write the settings file that serves a method of a study, and beside it the workers and ratings that it needs.
+    """Write the team file that serves a method of a study, and beside it the ratings that it needs.
 
     Args:
         pool: the workers themselves.
@@ -48,16 +48,11 @@ def write_team_file(
     rated = conductor_reads if chosen is None else chosen.ratings
     own = pool_file(pool_name)
     if rated is not None or (votes and VOTE not in pool.names):
-        prefix = "" if file.stem == TEAM else f"{file.stem}-"
-        workers = f"{prefix}pool.toml"
-        write_workers(folder / workers, pool, rated, prefix=prefix, votes=votes)
+        tables = worker_tables(file, pool, rated, votes=votes)
     else:
-        workers = pool_name if own != Path(pool_name) else _seen_from(folder, own)
-    tables: dict[str, Any] = {
-        "pool": workers,
-        # Votes were priced with early stopping, but an untrained Conductor was not.
-        "plan": {"planner": planner, "early_stop": chosen is not None or trained},
-    }
+        tables = {"pool": pool_name if own != Path(pool_name) else _seen_from(folder, own)}
+    # Votes were priced with early stopping, but an untrained Conductor was not.
+    tables["plan"] = {"planner": planner, "early_stop": chosen is not None or trained}
     if trained and checkpoint is not None:
         tables["conductor"] = {"checkpoint": _seen_from(folder, Path(checkpoint))}
     if chosen is not None and chosen.planner.rounds > 1:
@@ -66,30 +61,26 @@ def write_team_file(
     replace_file(file, (header + toml_text(tables)).encode())
 
 
-def write_workers(
+def worker_tables(
     file: Path,
     pool: Pool,
     ratings: Ratings | None,
     *,
     kept: Collection[str] | None = None,
     votes: bool = False,
-    prefix: str = "",
-    header: str = "",
-) -> None:
-    """Write the workers of a pool that was read from a file, and their ratings beside it.
-
-    The ratings are written first, so a file never names ratings that are not there.
+) -> dict[str, Any]:
+    """The tables of a team file with the workers of a pool that was read from another file. Their ratings are written
+    beside it, so that it never names ratings that are not there.
 
     Args:
-        kept: the names of the workers to write. Default: all.
+        kept: the names of the workers. Default: all.
         votes: whether a voting worker is added if there is none.
-        prefix: the beginning of the name of the ratings file.
     """
     assert pool.source is not None
     names = pool.names if kept is None else kept
     tables: dict[str, Any] = {}
     if ratings is not None:
-        tables["ratings"] = f"{prefix}{RATINGS}"
+        tables["ratings"] = RATINGS if file.stem == TEAM else f"{file.stem}-{RATINGS}"
         replace_file(file.with_name(tables["ratings"]), ratings.document)
     conductor = pool.source.tables.get("conductor", {})
     working_folder = Path()  # The paths are already relative to the working folder.
@@ -105,7 +96,7 @@ def write_workers(
     ]
     if votes and VOTE not in names:
         tables["worker"].append({"name": VOTE, "kind": "vote"})
-    replace_file(file, (header + toml_text(tables)).encode())
+    return tables
 
 
 def _moved(table: Mapping[str, Any], old: Path, new: Path) -> dict[str, Any]:
