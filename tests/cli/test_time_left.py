@@ -14,8 +14,8 @@ from podium.cli.progress import TimeLeft, show_progress
 from podium.cli.team_file import find_team
 from podium.cli.team_options import RunOptions
 from podium.evals.study.questions import load_study_questions
+from podium.evals.study.study_inputs import StudySettings
 from podium.evals.study.study_run import StudyRun
-from podium.evals.study.study_settings import StudySettings
 from podium.team.team_file import open_pool
 from podium_testing import FaultServer, Rule, SlowFirstByte
 

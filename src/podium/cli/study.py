@@ -30,8 +30,8 @@ from podium.evals.study.questions import StudyQuestions, load_study_questions, q
 from podium.evals.study.report import HTML, MARKDOWN
 from podium.evals.study.result import Study
 from podium.evals.study.sentences import headline, misjudged, summary
+from podium.evals.study.study_inputs import StudySettings
 from podium.evals.study.study_run import StudyRun
-from podium.evals.study.study_settings import StudySettings
 from podium.files import lock_folder
 from podium.sqlite_files import check_is_file
 from podium.store import TraceStore

@@ -28,18 +28,14 @@ from podium.evals.question_table import (
     QuestionTable,
     answer_table,
     failure_of,
-    open_run_dispatcher,
 )
 from podium.evals.rating import find_clusters
-from podium.evals.study.judging import PoolJudge
-from podium.evals.study.questions import StudyQuestions
 from podium.evals.study.serving_files import TEAM, worker_tables
-from podium.evals.study.study_settings import StudySettings
+from podium.evals.study.study_inputs import StudyInputs
 from podium.files import replace_file
 from podium.tasks import Task
-from podium.team.settings import TeamSettings
 from podium.types import FrozenModel
-from podium.workers.pool import Pool, pool_file
+from podium.workers.pool import pool_file
 from podium.workers.ratings import ClusterWords, Ratings, Tally
 
 UNSORTED = "unsorted"
@@ -258,16 +254,9 @@ class CandidateChoice(FrozenModel):
 
 
 @dataclass(frozen=True)
-class CompositionRun:
+class CompositionRun(StudyInputs):
     """Tests the candidates of a team on questions, and writes a team of few workers that cover the questions."""
 
-    team: TeamSettings
-    """The team. Its `budget.run_usd` is the most dollars of the study, over all its starts."""
-    pool: Pool
-    questions: StudyQuestions
-    settings: StudySettings
-    run: Path
-    """The folder of the study, for team.toml, its ratings and the paid answers."""
     workers: int | None = None
     """The most workers of the team. Default: as many as the kinds of questions need."""
 
@@ -319,10 +308,7 @@ class CompositionRun:
         """Test the candidates, the cheapest first, choose, and write the team. The workers are closed at the end."""
         kinds = self.kinds
         try:
-            with open_run_dispatcher(self.team, self.pool, self.run) as dispatcher:
-                questions = self.questions
-                if self.settings.judge is not None:
-                    questions = questions.with_judge(PoolJudge(self.pool, self.settings.judge, dispatcher))
+            with self.open_dispatcher() as (dispatcher, questions):
                 table = questions.table(self.run, self.team, self.pool, self.settings.concurrency)
                 asked = await ask_candidates(table, kinds, dispatcher, on_tested=on_tested)
                 assert dispatcher.run_limit is not None  # A run with a budget has a limit.

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from podium.errors import UsageError
 from podium.evals.study.decision import FEWEST
-from podium.evals.study.questions import StudyQuestions
-from podium.evals.study.study_settings import StudySettings
+from podium.evals.study.study_inputs import StudyInputs
 from podium.executor.estimate import Range, StepEstimate, Workload, estimate_answer, estimate_plan
 from podium.tasks import Task
 from podium.team.opened_planner import first_model, open_planner, pays_for_plans
@@ -69,14 +68,13 @@ class StudyEstimate:
         return self.cost_usd.likely + self.conductor_usd
 
 
-def estimate_study(
-    team: TeamSettings, pool: Pool, questions: StudyQuestions, settings: StudySettings
-) -> StudyEstimate:
-    """What a study of these questions would cost."""
+def estimate_study(study: StudyInputs) -> StudyEstimate:
+    """What a study would cost."""
+    team, pool, questions, settings = study.team, study.pool, study.questions, study.settings
     repeats, concurrency, budget_usd = settings.repeats, settings.concurrency, team.budget.run_usd
     judge = None if questions.judged_by == "golds" else settings.judge
     conductor_price = _conductor_price(team, pool)
-    no_conductor = _no_conductor(team, pool, questions, settings)
+    no_conductor = _no_conductor(study)
     sample, numbers = questions.tasks[:_SAMPLED], [pool.names.index(name) for name in pool.answering]
 
     def workload(workers: Sequence[int]) -> Workload:
@@ -163,17 +161,17 @@ def _conductor_price(team: TeamSettings, pool: Pool) -> Price:
     return Price() if worker is None else worker.profile.price
 
 
-def _no_conductor(team: TeamSettings, pool: Pool, questions: StudyQuestions, settings: StudySettings) -> str:
+def _no_conductor(study: StudyInputs) -> str:
     """Why no Conductor is measured, in a sentence. Empty if one is measured."""
-    if questions.judged_by == "agreement" and settings.judge is None:
+    if study.questions.judged_by == "agreement" and study.settings.judge is None:
         return "The Conductor is left out: agreement between workers cannot judge what it makes of them."
-    if all(isinstance(worker, ReplayWorker) for worker in pool if not worker.is_tool):
+    if all(isinstance(worker, ReplayWorker) for worker in study.pool if not worker.is_tool):
         return (
             "The Conductor is left out: all workers are recorded, and a recording has no answers to subtasks that a "
             "plan writes."
         )
     try:
-        open_planner(team.with_planner(PlannerChoice()), pool, seed="study")
+        open_planner(study.team.with_planner(PlannerChoice()), study.pool, seed="study")
     except UsageError as error:
         return f"The Conductor is left out: {error}"
     return ""

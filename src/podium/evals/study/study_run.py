@@ -8,25 +8,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from podium.errors import UsageError
 from podium.evals.answer_files import ShowProgress
-from podium.evals.question_table import AskingProgress, open_run_dispatcher
+from podium.evals.question_table import AskingProgress
 from podium.evals.study.answers import StudyAnswers, ask_workers
 from podium.evals.study.conducting import measure_conductors
 from podium.evals.study.decision import decide
 from podium.evals.study.estimate import StudyEstimate, estimate_study, most_samples
-from podium.evals.study.judging import PoolJudge
 from podium.evals.study.methods import clustered_ratings, crossfit, methods_for
-from podium.evals.study.questions import StudyQuestions
 from podium.evals.study.report import write_report
 from podium.evals.study.result import RESULT, Bounds, Study
 from podium.evals.study.serving_files import TEAM, write_team_file
-from podium.evals.study.study_settings import StudySettings
+from podium.evals.study.study_inputs import StudyInputs
 from podium.rollout.run_folder import RunFolder
-from podium.team.settings import TeamSettings
-from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
 
 _CHANGEABLE = ("questions", "share", "margin", "conductor")
@@ -34,16 +29,8 @@ _CHANGEABLE = ("questions", "share", "margin", "conductor")
 
 
 @dataclass(frozen=True)
-class StudyRun:
+class StudyRun(StudyInputs):
     """A study of a team's workers."""
-
-    team: TeamSettings
-    """The team. Its `budget.run_usd` is the most dollars of the study, over all its starts. It is needed if a worker
-    costs money."""
-    pool: Pool
-    questions: StudyQuestions
-    settings: StudySettings
-    run: Path
 
     def estimate(self) -> StudyEstimate:
         """What the study would cost.
@@ -52,7 +39,7 @@ class StudyRun:
             UsageError: the study cannot be made.
         """
         self._check_names()
-        return estimate_study(self.team, self.pool, self.questions, self.settings)
+        return estimate_study(self)
 
     def open_folder(self, made_of: Mapping[str, object]) -> None:
         """Make the folder, or continue the study in it.
@@ -88,12 +75,10 @@ class StudyRun:
             on_progress: called with (what is done, how many, of how many).
         """
         team, pool, settings = self.team, self.pool, self.settings
-        limit, questions = team.budget.run_usd, self.questions
-        with open_run_dispatcher(team, pool, self.run, pays=expected.paid) as dispatcher:
+        limit = team.budget.run_usd
+        with self.open_dispatcher(pays=expected.paid) as (dispatcher, questions):
             spend_limit = dispatcher.run_limit
             before = 0.0 if spend_limit is None else spend_limit.spent_usd
-            if settings.judge is not None:
-                questions = questions.with_judge(PoolJudge(pool, settings.judge, dispatcher))
             table = questions.table(self.run, team, pool, settings.concurrency)
             asked = await ask_workers(
                 table,
