@@ -27,9 +27,8 @@ from podium.evals.rating import require_sklearn
 from podium.evals.study.candidates import CompositionRun
 from podium.evals.study.estimate import StudyEstimate
 from podium.evals.study.questions import StudyQuestions, load_study_questions, questions_of_traces
-from podium.evals.study.report import HTML, MARKDOWN
+from podium.evals.study.report import HTML, MARKDOWN, headline, misjudged, summary
 from podium.evals.study.result import Study
-from podium.evals.study.sentences import headline, misjudged, summary
 from podium.evals.study.study_inputs import StudySettings
 from podium.evals.study.study_run import StudyRun
 from podium.files import lock_folder
