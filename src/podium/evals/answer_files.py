@@ -39,12 +39,7 @@ ShowProgress = Callable[[str, int, int], None]
 
 
 class AnswerFiles:
-    """The answers of one run.
-
-    Args:
-        run: the folder of the run.
-        on_answer: called with each new answer.
-    """
+    """The answers of the run in a folder."""
 
     def __init__(self, run: Path, on_answer: OnAnswer = lambda label, answer: None) -> None:
         self.folder = run / RESULTS
@@ -53,10 +48,6 @@ class AnswerFiles:
 
     def add(self, key: str, label: str, answer: Rollout) -> None:
         """Write an answer before returning. It survives the end of this process, but not a crash of the machine.
-
-        Args:
-            key: the key of the file.
-            label: the label of its row.
 
         Raises:
             StoreError: the disk is full or not writable.

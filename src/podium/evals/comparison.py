@@ -159,7 +159,6 @@ def comparison_row(
 
     Args:
         against: the Conductor's evaluation, for the paired difference and its p-value.
-        rules_out: see `ComparisonRow`.
     """
 
     difference = p_value = None

@@ -27,14 +27,9 @@ def digest(described: Any) -> str:
     return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def fingerprints(tasks: str, name: str, pool: Pool, planners: Sequence[TeamSettings]) -> list[Any]:
+def fingerprints(tasks: str, pool_name: str, pool: Pool, planners: Sequence[TeamSettings]) -> list[Any]:
     """Fingerprints of all files on which answers depend: of the tasks, of the pool with its ratings and recordings, of
-    the planners' checkpoints and files, and of the models that run in this process.
-
-    Args:
-        tasks: the name of the task set.
-        name: the name of the pool.
-    """
+    the planners' checkpoints and files, and of the models that run in this process."""
     checkpoints = (checkpoint_of(planner) for planner in planners)
     identities = (worker.identity or {} for worker in pool)
     models = (identity["model"] for identity in identities if identity.get("kind") == "local")
@@ -42,7 +37,7 @@ def fingerprints(tasks: str, name: str, pool: Pool, planners: Sequence[TeamSetti
     baselines = (find_baseline(planner.plan.planner) for planner in planners)
     return [
         fingerprint(Path(tasks)),
-        fingerprint(pool_file(name)),
+        fingerprint(pool_file(pool_name)),
         *(None if source is None else fingerprint(checkpoint_folder(source)) for source in checkpoints),
         *models,
         *(fingerprint(file) for file in user_files(tasks)),

@@ -165,11 +165,7 @@ def _wrong_answers(answers: AnswerMatrix) -> float:
 
 def voter_prices(profiles_QW: Sequence[Sequence[Profile]]) -> Callable[[Members], Floats]:
     """Gives for each vote the prices [Q, W] by which the executor orders voters, cheapest first. They are the dollars
-    of an answer by the ratings, or the profiles' own prices if a member of the vote has no rating.
-
-    Args:
-        profiles_QW: the profiles of the workers for each question.
-    """
+    of an answer by the ratings, or the profiles' own prices if a member of the vote has no rating."""
     unrated_QW = [[profile.model_copy(update={"rating": None}) for profile in row] for row in profiles_QW]
     listed_QW = np.array([known_costs(row) for row in unrated_QW])
     measured_QW = np.array(

@@ -35,9 +35,6 @@ def mean_interval(scores: Sequence[float], *, resamples: int = 2000) -> Interval
     """The percentile-bootstrap interval of a mean over questions. None for a single question.
 
     Whole questions are resampled, so repeats stay together. The same scores always give the same interval.
-
-    Args:
-        scores: one figure for each question.
     """
     if len(scores) < 2:
         return None

@@ -154,9 +154,6 @@ class RecordingWriter:
         The samples of each worker to each question and context are renumbered from 0, in their order. Sources number
         them by seeds, or from 1, or with gaps.
 
-        Args:
-            known: further facts about workers, by name.
-
         Raises:
             UsageError: there is no response.
             StoreError: the disk is full or not writable. A recording that was there stays.

@@ -77,7 +77,6 @@ def load_study_questions(
 
     Args:
         split: the split. Default: all splits together, since a study divides the questions itself.
-        size: the most questions. Default: all.
 
     Raises:
         ConfigError: there is no such set or split, or it has no questions.

@@ -36,7 +36,6 @@ def write_team_file(
     """Write the team file that serves a method of a study, and beside it the ratings that it needs.
 
     Args:
-        pool: the workers themselves.
         pool_name: the file with the workers of the user's team, or the name of a shipped team.
         ratings: the ratings from all questions of the study, for Conductors that read ratings. A router has its own.
         checkpoint: the trained Conductor that the study ran. None if it ran none.

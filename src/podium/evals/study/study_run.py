@@ -72,7 +72,6 @@ class StudyRun(StudyInputs):
 
         Args:
             on_asked: called once all workers were asked.
-            on_progress: called with (what is done, how many, of how many).
         """
         team, pool, settings = self.team, self.pool, self.settings
         limit = team.budget.run_usd

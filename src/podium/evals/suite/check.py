@@ -47,7 +47,6 @@ async def check_suite(
     """Open everything once. Returns what will run.
 
     Args:
-        run: the folder in which the suite will run.
         open_inputs: the only table of the suite, if the caller has opened its workers.
 
     Raises:
@@ -89,9 +88,6 @@ async def _checked(
 
     Args:
         inputs_by_pool: the inputs by the pool that a row names. The key None has the table's own pool.
-
-    Raises:
-        UsageError: something cannot run. The message has a line for each problem.
     """
     answers = {}
     table, problems = inputs_by_pool[None].table, list[str]()

@@ -65,7 +65,6 @@ def comparison_of(
 
     Args:
         evaluations: the evaluations of the rows, by label. There is at least one.
-        results: the answers of the run, which has those to training questions.
     """
     rows = {row.label: row for row in table.rows}
     first, rounds = next(iter(evaluations)), manifest.settings.budget.rounds

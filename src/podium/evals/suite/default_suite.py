@@ -38,10 +38,8 @@ def default_suite(
     """The settings of the suite.
 
     Args:
-        pool: the team's workers, opened.
         keys: the overrides with which the team was read. The suite keeps overrides of workers.
         untrained: the team's checkpoint before training.
-        seed: the seed of the suite.
 
     Raises:
         UsageError: settings that exclude each other, or a checkpoint that cannot be read.

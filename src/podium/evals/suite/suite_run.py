@@ -39,7 +39,6 @@ async def run_suite(
     """Make all missing answers of all rows, and grade again those whose grader failed.
 
     Args:
-        run: the run's folder.
         dispatcher: the response cache and the spend limits. If it is given, or if anything costs money, one process
             runs all jobs, so that limits and budgets hold for all of them.
         open_inputs: as in `check_suite`. If it is given, one process runs all jobs.
