@@ -1,4 +1,4 @@
-"""What the bodies of all APIs that ask a question have in common, and their translation into a `ChatRequest`.
+"""What the bodies of all APIs that ask a question have in common, and the question that a body asks.
 
 The methods of a body say what its API writes in its own way: conversation, tools and sampling settings.
 """
@@ -14,6 +14,7 @@ from pydantic import Field
 
 from podium.server.conversation import stay_with_worker, to_question
 from podium.server.keys import Caller
+from podium.server.prepared_question import PreparedQuestion
 from podium.server.requests import NO_OPTIONS, Body, BodyPart, ChatRequest, Name, PodiumOptions
 from podium.server.service import Service
 from podium.server.unsupported_fields import UnsupportedFields, handle_unsupported, ignore_names
@@ -61,8 +62,6 @@ def images_of(content: str | Sequence[ContentPart] | None) -> tuple[str, ...]:
 
 
 class QuestionBody(Body, ABC):
-    endpoint_fields: ClassVar[Sequence[str] | None] = None
-    """The unsupported fields that the endpoint of one worker may get. None allows all."""
     conversation_field: ClassVar[str] = "messages"
     """The field with the conversation, for error messages."""
 
@@ -96,10 +95,10 @@ class QuestionBody(Body, ABC):
         return request
 
 
-async def read_question(
+async def open_question(
     body: QuestionBody, service: Service, caller: Caller, *, ignores_unknown: bool = False
-) -> ChatRequest:
-    """Translate `body` into a `ChatRequest`.
+) -> PreparedQuestion:
+    """The question that `body` asks.
 
     Args:
         ignores_unknown: whether unknown fields of the body are ignored.
@@ -110,9 +109,7 @@ async def read_question(
     options = body.podium or NO_OPTIONS
     planner, worker = resolve_model(body.model, service.pool, caller)
     takes_extra = worker is not None and service.pool.named(worker).traits.takes_extra
-    unsupported = handle_unsupported(
-        body, passes=takes_extra, passed=body.endpoint_fields, ignores_unknown=ignores_unknown
-    )
+    unsupported = handle_unsupported(body, passes=takes_extra, ignores_unknown=ignores_unknown)
     messages = await body.read_messages(worker, service.store, caller)
     unsupported = body.for_endpoint(unsupported) if takes_extra else ignore_names(messages, unsupported)
     answer_options = body.answer_options(unsupported.extra)
@@ -128,4 +125,5 @@ async def read_question(
         seed=token_hex(8),
         ignored=unsupported.ignored,
     )
-    return await stay_with_worker(body.complete(request), service, caller)
+    request = await stay_with_worker(body.complete(request), service, caller)
+    return await PreparedQuestion.open(service, request, caller)

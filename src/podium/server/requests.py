@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
@@ -91,6 +91,9 @@ class UnsupportedTool(BodyPart):
 
 class Body(BodyPart):
     model_config = ConfigDict(json_schema_extra={"additionalProperties": False})
+
+    endpoint_fields: ClassVar[Container[str] | None] = None
+    """The unsupported fields that the endpoint of one worker may get. None allows all."""
 
 
 class PodiumField(BaseModel):

@@ -8,7 +8,7 @@ worker's endpoint instead.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from podium.config import suggestion
@@ -67,18 +67,11 @@ def ignored_header(ignored: tuple[str, ...]) -> dict[str, str]:
     )
 
 
-def handle_unsupported(
-    body: Body,
-    *,
-    passes: bool = False,
-    passed: Container[str] | None = None,
-    ignores_unknown: bool = False,
-) -> UnsupportedFields:
+def handle_unsupported(body: Body, *, passes: bool, ignores_unknown: bool) -> UnsupportedFields:
     """Ignore, send to the worker or refuse each field of `body` that Podium does not support.
 
     Args:
         passes: whether the request goes to one worker whose endpoint takes further fields.
-        passed: the names of the fields that the worker may get. None allows all.
         ignores_unknown: whether unknown fields at the top level are ignored too.
 
     Raises:
@@ -92,7 +85,7 @@ def handle_unsupported(
         idle = part.hints.get(field, ()) if refused is None else refused.values
         if value is None or _is_one_of(value, idle):
             continue
-        taken = top and passes and (passed is None or field in passed)
+        taken = top and passes and (body.endpoint_fields is None or field in body.endpoint_fields)
         is_hint = not top or field in body.hints
         if taken and (refused is None or refused.for_worker):
             extra[field] = value

@@ -18,7 +18,7 @@ from podium.errors import APIError
 from podium.server.anthropic.messages_body import MessagesBody
 from podium.server.api_errors import invalid, to_anthropic_body
 from podium.server.prepared_question import PreparedQuestion
-from podium.server.question_body import read_question
+from podium.server.question_body import open_question
 from podium.server.reply_writer import ReplyWriter
 from podium.server.requests import body_schema, find_caller, read_body, streamed_reply
 from podium.server.served_answers import ServedAnswer
@@ -46,8 +46,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
         if body.max_tokens is None:
             raise invalid("The field 'max_tokens' is missing.", "max_tokens", code="missing_field")
         is_beta = "anthropic-beta" in request.headers or "beta" in request.query_params
-        chat_request = await read_question(body, service, caller, ignores_unknown=is_beta)
-        question = await PreparedQuestion.open(service, chat_request, caller)
+        question = await open_question(body, service, caller, ignores_unknown=is_beta)
         writer = _MessageWriter(question, thinks=body.thinking is not None, names=body.long_names)
         headers = {"request-id": f"req_{question.trace_id}"}
         return await question.reply(writer, request, streams=body.stream, headers=headers)

@@ -6,7 +6,7 @@ Content blocks become messages, tool calls and tool results: the form that all r
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from typing import Annotated, Any, ClassVar, Literal
@@ -135,7 +135,7 @@ class MessagesBody(QuestionBody):
         "container": Refused("there are no containers."),
         "mcp_servers": Refused("Podium calls no servers of tools.", ([],)),
     }
-    endpoint_fields: ClassVar[Sequence[str] | None] = ("top_k", "reasoning_effort", "thinking")
+    endpoint_fields: ClassVar[Container[str] | None] = ("top_k", "reasoning_effort", "thinking")
 
     messages: Annotated[ListOf[InputMessage], Field(min_length=1)]
     max_tokens: int | None = Field(default=None, ge=1, le=10**9)

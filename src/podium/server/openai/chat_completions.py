@@ -17,7 +17,7 @@ from podium.errors import APIError
 from podium.server.api_errors import to_body
 from podium.server.openai.chat_body import ChatBody
 from podium.server.prepared_question import PreparedQuestion
-from podium.server.question_body import read_question
+from podium.server.question_body import open_question
 from podium.server.reply_writer import ReplyWriter
 from podium.server.requests import body_schema, find_caller, read_body, streamed_reply
 from podium.server.returned_answers import KEY
@@ -38,8 +38,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
     async def complete(request: Request) -> Response:
         caller = await find_caller(request)
         body = await read_body(ChatBody, request)
-        chat_request = await read_question(body, service, caller)
-        question = await PreparedQuestion.open(service, chat_request, caller)
+        question = await open_question(body, service, caller)
         usage = body.stream_options is not None and bool(body.stream_options.include_usage)
         return await question.reply(_Completion(question, with_usage=usage), request, streams=body.stream)
 

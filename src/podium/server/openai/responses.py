@@ -20,8 +20,7 @@ from podium.server.keys import Caller
 from podium.server.live import EventLog
 from podium.server.openai.responses_body import ResponseBody
 from podium.server.openai.responses_reply import ResponseFrame, ResponseWriter
-from podium.server.prepared_question import PreparedQuestion
-from podium.server.question_body import read_question
+from podium.server.question_body import open_question
 from podium.server.requests import body_schema, find_caller, read_body, streamed_reply
 from podium.server.served_answers import answer_from_trace, no_answer_error
 from podium.server.service import Service
@@ -45,8 +44,8 @@ def add_routes(app: FastAPI, service: Service, background: BackgroundQuestions) 
         body = await read_body(ResponseBody, request)
         if body.background and body.store is False:
             raise invalid("background: a response in the background is kept: leave store out.", "background")
-        chat_request = await read_question(body, service, caller)
-        question = await PreparedQuestion.open(service, chat_request, caller)
+        question = await open_question(body, service, caller)
+        chat_request = question.request
         frame = ResponseFrame.of_request(question.trace_id, chat_request)
         writer = ResponseWriter(frame, question.runner.pool.profiles, direct=question.direct)
         if not body.background:
