@@ -22,15 +22,6 @@ from podium.trace import Span, Trace
 from podium.types import AnswerOptions, Message, Question
 
 
-def images_as_text(text: str, images: Sequence[str]) -> str:
-    """The text of a message. If it has only images, a sentence that says so to planners and workers."""
-    if text.strip() or not images:
-        return text
-    if len(images) == 1:
-        return "This image was sent without words: answer what it asks, or say what it shows."
-    return f"These {len(images)} images were sent without words: answer what they ask, or say what they show."
-
-
 def to_question(
     messages: tuple[Message, ...], options: AnswerOptions, *, direct: bool, param: str = "messages"
 ) -> Question:

@@ -61,6 +61,17 @@ def images_of(content: str | Sequence[ContentPart] | None) -> tuple[str, ...]:
     return tuple(image for part in content for image in part.images)
 
 
+def text_and_images(content: str | Sequence[ContentPart]) -> tuple[str, tuple[str, ...]]:
+    """The text and the images of a content. The text of images alone says so to planners and workers."""
+    text, images = text_of(content), images_of(content)
+    if text.strip() or not images:
+        return text, images
+    if len(images) == 1:
+        return "This image was sent without words: answer what it asks, or say what it shows.", images
+    what = "answer what they ask, or say what they show"
+    return f"These {len(images)} images were sent without words: {what}.", images
+
+
 class QuestionBody(Body, ABC):
     conversation_field: ClassVar[str] = "messages"
     """The field with the conversation, for error messages."""

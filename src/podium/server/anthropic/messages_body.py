@@ -23,9 +23,9 @@ from podium.server.anthropic.content_blocks import (
     known_or_other,
 )
 from podium.server.api_errors import invalid
-from podium.server.conversation import check_tool_choice, images_as_text
+from podium.server.conversation import check_tool_choice
 from podium.server.keys import Caller
-from podium.server.question_body import ContentPart, QuestionBody, images_of, text_of
+from podium.server.question_body import ContentPart, QuestionBody, images_of, text_and_images, text_of
 from podium.server.requests import BodyPart, ChatRequest, ListOf, Refused, UnsupportedTool
 from podium.server.returned_answers import with_state
 from podium.server.unsupported_fields import UnsupportedFields
@@ -228,8 +228,7 @@ def _unfold(turn: InputMessage) -> Iterator[Message]:
                 state = block.signature or block.data or state
             case _:
                 parts.append(block)
-    images = images_of(parts)
-    text = images_as_text(text_of(parts), images)
+    text, images = text_and_images(parts)
     if shown and not text:
         text = "(See the image.)"
     if text or calls or (parts and not answers):

@@ -13,7 +13,6 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, StringConstraints
 
 from podium.server.api_errors import invalid
-from podium.server.conversation import images_as_text
 from podium.server.keys import Caller
 from podium.server.openai.tools import (
     SentPart,
@@ -22,7 +21,7 @@ from podium.server.openai.tools import (
     Tools,
     tool_options,
 )
-from podium.server.question_body import ContentPart, QuestionBody, TextPart, images_of, text_of
+from podium.server.question_body import ContentPart, QuestionBody, TextPart, text_and_images, text_of
 from podium.server.requests import BodyPart, ChatRequest, ListOf, Metadata, Refused
 from podium.server.returned_answers import KEY, with_state
 from podium.server.unsupported_fields import HINTS, LOGPROBS, REFUSED, UnsupportedFields
@@ -224,8 +223,7 @@ class ChatBody(OpenAIBody):
 def _message(message: ChatMessage, worker: str | None) -> Message:
     match message:
         case UserMessage(content=content):
-            images = images_of(content)
-            text = images_as_text(text_of(content), images)
+            text, images = text_and_images(content)
             return Message(role="user", content=text, name=message.name, images=images)
         case AssistantMessage():
             calls = tuple(

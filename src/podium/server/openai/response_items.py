@@ -14,10 +14,9 @@ from pydantic import Discriminator, Field, StringConstraints, Tag, model_validat
 
 from podium.errors import APIError
 from podium.server.api_errors import invalid, not_found
-from podium.server.conversation import images_as_text
 from podium.server.keys import Caller
 from podium.server.openai.chat_body import ImageAddress, RefusalPart
-from podium.server.question_body import ContentPart, TextPart, images_of, text_of
+from podium.server.question_body import ContentPart, TextPart, images_of, text_and_images, text_of
 from podium.server.requests import BodyPart, ListOf, Refused
 from podium.server.returned_answers import answer_message, with_state
 from podium.store import TraceStore
@@ -242,8 +241,7 @@ def _messages(items: tuple[Item, ...]) -> tuple[Message, ...]:
         match item:
             case MessageItem():
                 role = "system" if item.role == "developer" else item.role
-                images = images_of(item.content)
-                text = images_as_text(text_of(item.content), images)
+                text, images = text_and_images(item.content)
                 messages.append(Message(role=role, content=text, images=images))
             case CallItem():
                 if not (messages and messages[-1].role == "assistant"):
