@@ -30,9 +30,10 @@ from typing import Any
 
 from random_model import make_model
 
-from podium.calls.shared_spend_limit import UNLIMITED_USD, SharedSpendLimit
+from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.store import TraceStore
 from podium.trace import Trace
+from podium.types import MAX_USD
 from podium.workers.pool import pool_file
 from podium_testing import Answer, FaultServer, Received, Rule
 from podium_testing.faults import Hang, HangUp, RateLimited, Reset, TruncatedJson
@@ -155,7 +156,7 @@ def check(run: Path, requests: Sequence[Received], *, rollouts: int | None, budg
 
     whole = [request for request in requests if request.fault is None and not request.went_away]
     failed = [request for request in requests if request.fault is not None or request.went_away]
-    with closing(SharedSpendLimit(run / "spending.sqlite", "run", UNLIMITED_USD)) as spend_limit:
+    with closing(SharedSpendLimit(run / "spending.sqlite", "run", MAX_USD)) as spend_limit:
         spent, reserved = spend_limit.spent_usd, spend_limit.reserved_usd
     with TraceStore(run / "traces.sqlite", create=False) as store:
         traces = list(store.iterate())

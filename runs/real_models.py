@@ -141,7 +141,7 @@ def table(folder: Path) -> None:
         rows = by_pool.setdefault(Path(part.settings.pool.name).stem, {})
         for row in part.rows:
             for file in row.files:
-                kept = results.evaluation([file.key]).rollouts if results.lines(file.key) else ()
+                kept = results.answers(file.key).values()
                 rows.setdefault(row.label.partition(":")[2], []).extend(kept)
     workers = [*MODELS, "python"]
     head = ("model", "plans by", "prompt", "questions", "read at once", "read", "right", "right given read")
