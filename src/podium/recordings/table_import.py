@@ -1,22 +1,7 @@
-"""Imports any table (parquet, JSONL or CSV). A TOML file, the mapping, says which column is what:
+"""Imports any table (parquet, JSONL or CSV).
 
-name = "my recording"
-source = "where it is from, with the version"
-licence = "Apache-2.0"
-
-[questions]
-file = "questions.parquet"          # in the folder of the TOML file
-id = "qid"
-text = "question"                   # a column, or a template: "{question}\\n{options}"; lists become (A), (B), ...
-gold = "expected_answer"
-where = { difficulty = "hard" }     # other rows are left out
-
-[responses]
-file = "responses.parquet"          # may be the same file
-question = "qid"
-worker = "model"
-text = "response"
-score = "score"                     # a number in [0, 1], or true and false
+A TOML file, the mapping, says which column is what: `TableMapping` has its keys. The tables [questions] and [responses]
+may name the same file.
 """
 
 from __future__ import annotations
@@ -61,6 +46,7 @@ class QuestionColumns(Settings):
     file: Path
     id: str
     text: str
+    """A column, or a template such as "{question}\\n{options}", in which lists become (A), (B), ..."""
     gold: str | None = None
     family: str | None = None
     split: str | None = None
@@ -80,6 +66,7 @@ class ResponseColumns(Settings):
     """The column of the whole response. None if there are only answers."""
     answer: str | None = None
     score: str | None = None
+    """A column with numbers from 0 to 1, or true and false."""
     input_tokens: str | None = None
     output_tokens: str | None = None
     chars: str | None = None
