@@ -1,14 +1,13 @@
 """Several processes that answer the requests of one address: the parent starts them, replaces them, and ends them.
 
 All processes accept connections from the same listening sockets, so a free process takes the next connection. The
-parent answers no request. It gives orders through pipes. A process whose pipe closes stops, so no process outlives the
-parent, however the parent ends. The caller decides what the processes serve.
+parent answers no request. It passes signals on. A process whose pipe to the parent closes stops, so no process outlives
+the parent, however the parent ends. The caller decides what the processes serve.
 """
 
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import logging
 import os
 import shutil
@@ -22,13 +21,9 @@ from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from typing import Literal
 
 from podium.errors import PodiumError, UsageError
 
-Order = Literal["stop", "hurry"]
-"""An order of the parent to a process. "stop": end after the running questions. "hurry": cancel the running
-questions."""
 _FIRST_PAUSE_S = 1.0
 """Seconds until a process that ended before it could serve is started again. The pause doubles each time."""
 _LONGEST_PAUSE_S = 30.0
@@ -46,11 +41,11 @@ class ServerProcess:
     process_count: int
     """How many processes there are."""
     folder: Path
-    """A folder only for this group. The parent deletes it. If the parent was killed, the last process deletes it."""
+    """A folder only for this group. The parent deletes it. If the parent was killed, the processes do."""
     is_first: bool
     """Whether no other process of the group was started before."""
     parent: Connection
-    """The pipe that receives orders. It is at its end when the parent has ended."""
+    """The pipe to the parent. It is at its end when the parent has ended."""
 
     def ready(self, text: str) -> None:
         """Tell the parent that this process answers requests, and what it should print about that."""
@@ -58,7 +53,8 @@ class ServerProcess:
 
 
 Serve = Callable[[Sequence[socket.socket], ServerProcess], None]
-"""The function that each process runs, until an order ends it. It is pickled, so it has to be importable."""
+"""The function that each process runs until signals end it: SIGTERM after the running questions, and SIGINT, which
+comes later, at once. It is pickled, so it has to be importable."""
 
 
 def run_group(
@@ -182,19 +178,21 @@ class _Group:
             _LOG.error("A process of the server cannot serve: %s", reason)
         elif self._refusal is None:
             self._refusal = reason
-            self._order("stop")
+            self._stop(signal.SIGTERM)
 
     def _on_signal(self) -> None:
         self._signals += 1
         if self._signals > 2:
             sys.exit(1)
-        self._order("stop" if self._signals == 1 else "hurry")
+        # They are different, since the second may come before a process has handled the first.
+        self._stop(signal.SIGTERM if self._signals == 1 else signal.SIGINT)
 
-    def _order(self, order: Order) -> None:
+    def _stop(self, number: signal.Signals) -> None:
         self._stopping.set()
         for child in self._children.values():
-            with suppress(OSError):  # The process may have ended just now.
-                child.pipe.send(order)
+            if child.process.pid is not None:
+                with suppress(ProcessLookupError):  # It may have ended just now.
+                    os.kill(child.process.pid, number)
 
 
 async def _receive(pipe: Connection) -> tuple[str, str] | None:
@@ -233,24 +231,12 @@ def _run(serve: Serve, sockets: Sequence[socket.socket], process: ServerProcess)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Drops a signal that came before.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    with _folder_in_use(process.folder):
-        try:
-            serve(sockets, process)
-        except PodiumError as error:
-            process.parent.send(("refused", str(error)))
-
-
-@contextmanager
-def _folder_in_use(folder: Path) -> Iterator[None]:
-    """Lock the folder. At the end, delete it if the parent was killed and no other process is left."""
-    lock = os.open(folder, os.O_RDONLY)
-    fcntl.flock(lock, fcntl.LOCK_SH)
     try:
-        yield
+        serve(sockets, process)
+    except PodiumError as error:
+        process.parent.send(("refused", str(error)))
     finally:
         parent = parent_process()
         if parent is not None and not parent.is_alive():
-            with suppress(OSError):  # Another process still has its lock.
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder)
-        os.close(lock)
+            # The other processes go on with the files that they have open.
+            shutil.rmtree(process.folder, ignore_errors=True)

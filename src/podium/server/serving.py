@@ -88,7 +88,7 @@ async def serve_app(
         app: the application, from `create_app`.
         sockets: the sockets, from `listen`. They are closed at the end.
         ready: called once the server answers requests.
-        parent: the pipe with the orders of `process_group`. None if this is the only process.
+        parent: the pipe to the parent of `process_group`. None if this is the only process.
     """
     service: Service = app.state.service
     in_flight: InFlightRequests = app.state.in_flight
@@ -157,7 +157,7 @@ def _stop_signals(parent: Pipe | None) -> Iterator[tuple[asyncio.Event, asyncio.
     """Two events: the first signal sets the first, which asks to stop, and the second signal sets the second, which
     asks to stop at once. A third signal kills the process.
 
-    The orders of a parent set them too, and so does the parent's end.
+    The end of a parent sets the first too.
     """
     loop = asyncio.get_running_loop()
     stop, hurry = asyncio.Event(), asyncio.Event()
@@ -167,20 +167,14 @@ def _stop_signals(parent: Pipe | None) -> Iterator[tuple[asyncio.Event, asyncio.
             os._exit(1)
         (hurry if stop.is_set() else stop).set()
 
-    def on_order(pipe: Pipe) -> None:
-        try:
-            order = pipe.recv()
-        except (EOFError, OSError):
-            loop.remove_reader(pipe.fileno())
-            order = "stop"
+    def on_parent_end(pipe: Pipe) -> None:
+        loop.remove_reader(pipe.fileno())
         stop.set()
-        if order == "hurry":
-            hurry.set()
 
     for number in _SIGNALS:
         loop.add_signal_handler(number, on_signal)
     if parent is not None:
-        loop.add_reader(parent.fileno(), on_order, parent)
+        loop.add_reader(parent.fileno(), on_parent_end, parent)
     try:
         yield stop, hurry
     finally:
