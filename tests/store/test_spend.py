@@ -106,9 +106,14 @@ async def sums(
     spend = store.spend(SpendQuery(FIRST, LAST, by, owner))
     found = {}
     for group in spend.groups:
-        one = group.sums
-        found[group.name] = (one.cost_usd, one.planning_usd, one.questions, one.calls, one.unpriced_calls)
-        assert sum((day.cost_usd for day in group.days.values()), 0.0) == one.cost_usd
+        found[group.name] = (
+            group.cost_usd,
+            group.planning_usd,
+            group.questions,
+            group.calls,
+            group.unpriced_calls,
+        )
+        assert sum((day.cost_usd for day in group.days), 0.0) == group.cost_usd
     return found
 
 
@@ -151,10 +156,10 @@ async def test_a_key_is_told_of_its_own_questions_alone(kept: TraceStore, make_t
     kept.set_outcome("d", Outcome(right=False, at="2026-03-02T00:00:00Z"))
     assert await sums(kept, "key", "lab") == {"lab": (0, 0, 1, 1, 1)}
     for owner, judged in [
-        ("lab", Accuracy(0, 1)),
-        ("shop", Accuracy(1, 1)),
+        ("lab", Accuracy(right=0, judged=1)),
+        ("shop", Accuracy(right=1, judged=1)),
         ("", None),
-        (None, Accuracy(1, 2)),
+        (None, Accuracy(right=1, judged=2)),
     ]:
         assert kept.spend(SpendQuery(FIRST, LAST, "planner", owner)).accuracy == judged
 
@@ -183,22 +188,22 @@ async def test_accuracy_counts_judged_traces_of_each_called_worker(
     kept.set_outcome("t11", Outcome(note="?", at="2026-03-02T00:00:00Z"))
     by_worker = kept.spend(SpendQuery(FIRST, LAST, "worker"))
     assert {group.name: group.accuracy for group in by_worker.groups} == {
-        None: Accuracy(8, 10),
-        "ada": Accuracy(8, 10),
-        "bob": Accuracy(4, 4),
+        None: Accuracy(right=8, judged=10),
+        "ada": Accuracy(right=8, judged=10),
+        "bob": Accuracy(right=4, judged=4),
     }
     by_key = kept.spend(SpendQuery(FIRST, LAST, "key"))
     assert {group.name: group.accuracy for group in by_key.groups} == {
-        None: Accuracy(4, 5),
-        "shop": Accuracy(4, 5),
+        None: Accuracy(right=4, judged=5),
+        "shop": Accuracy(right=4, judged=5),
     }
-    assert by_worker.accuracy == by_key.accuracy == Accuracy(8, 10)
+    assert by_worker.accuracy == by_key.accuracy == Accuracy(right=8, judged=10)
 
 
 @pytest.mark.parametrize(("right", "judged"), [(8, 10), (0, 5), (5, 5), (50, 100), (1, 1)])
 def test_the_interval_holds_the_shares_that_the_score_test_does_not_reject(right: int, judged: int) -> None:
     """At its ends the observed share is 1.96 standard errors of the end away, which is Wilson's definition."""
-    accuracy = Accuracy(right, judged)
+    accuracy = Accuracy(right=right, judged=judged)
     for end in (accuracy.low, accuracy.high):
         if 0 < end < 1:
             error = math.sqrt(end * (1 - end) / judged)

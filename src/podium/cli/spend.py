@@ -39,7 +39,7 @@ def spend(
     with TraceStore(location, create=False) as traces:
         report = traces.spend(query)
     if json:
-        print_json(report.document)
+        print_json(report.model_dump(mode="json"))
         return 0
     if report.groups:
         _print(report)
@@ -56,16 +56,16 @@ def _day(text: str | None) -> date | None:
 
 
 def _print(report: SpendReport) -> None:
-    query, total = report.query, report.total
+    by, total = report.by, report.total
     rows: list[tuple[str, ...]] = [
-        (query.by, "cost", "planning", "questions", "calls", "unpriced", "tokens", "right")
+        (by, "cost", "planning", "questions", "calls", "unpriced", "tokens", "right")
     ]
     rows += [
-        _row(_NAMELESS.get(query.by, "") if group.name is None else group.name, group.sums, group.accuracy)
+        _row(_NAMELESS.get(by, "") if group.name is None else group.name, group, group.accuracy)
         for group in report.groups
     ]
     rows.append(_row("all", total, report.accuracy))
-    print(f"From {query.since} to {query.until} (UTC)")
+    print(f"From {report.since} to {report.until} (UTC)")
     print_columns(rows)
     if total.unpriced_calls:
         say(f"The price of {counted(total.unpriced_calls, 'call')} is not known; the dollars leave them out.")

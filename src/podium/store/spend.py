@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal, Self, get_args
 
+from pydantic import computed_field
 from sqlalchemy import Column, ColumnElement, Select, and_, case, func, select
 
 from podium.errors import UsageError
 from podium.store.schema import COSTS, SPENT, TRACES
 from podium.trace.costs import PLANNING
 from podium.trace.serialization import storable
+from podium.types import FrozenModel
 
 SpendBy = Literal["worker", "key", "planner", "day"]
 SPEND_BY: tuple[SpendBy, ...] = get_args(SpendBy)
@@ -102,8 +104,7 @@ class SpendQuery:
         return statement.group_by(name)
 
 
-@dataclass(frozen=True, slots=True)
-class SpendSums:
+class SpendSums(FrozenModel):
     """Sums over questions."""
 
     questions: int = 0
@@ -122,37 +123,35 @@ class SpendSums:
     saved_usd: float = 0.0
     """Dollars that the response cache saved."""
 
-    def __add__(self, other: Self) -> Self:
-        return type(self)(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
+    def __add__(self, other: SpendSums) -> SpendSums:
+        names = SpendSums.model_fields
+        return SpendSums(**{name: getattr(self, name) + getattr(other, name) for name in names})
 
 
-@dataclass(frozen=True, slots=True)
-class Accuracy:
+class Accuracy(FrozenModel):
     """The share of right answers among those that users judged, with its 95 % interval after Wilson (1927). Users
     choose what they judge, so it may differ from the accuracy on all questions."""
 
     right: int
     judged: int
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def mean(self) -> float:
         """The share of right answers."""
         return self.right / self.judged
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def low(self) -> float:
         """The interval's lower end."""
         return max(0.0, self._end(-1))
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def high(self) -> float:
         """The interval's upper end."""
         return min(1.0, self._end(1))
-
-    @property
-    def document(self) -> dict[str, float]:
-        """The counts, the share and the interval, as in JSON."""
-        return {name: getattr(self, name) for name in ("right", "judged", "mean", "low", "high")}
 
     def _end(self, sign: int) -> float:
         centre = self.mean + _Z * _Z / (2 * self.judged)
@@ -160,86 +159,70 @@ class Accuracy:
         return (centre + sign * _Z * math.sqrt(spread)) / (1 + _Z * _Z / self.judged)
 
 
-@dataclass(frozen=True, slots=True)
-class SpendGroup:
+class DaySpend(SpendSums):
+    """The sums of one day."""
+
+    day: date
+
+
+class SpendGroup(SpendSums):
     """The sums of one worker, key, planner or day."""
 
     name: str | None
     """The worker, key, planner or day. None for plans among workers, and for questions without a key."""
-    sums: SpendSums
     accuracy: Accuracy | None
     """The accuracy of the group's judged answers. None if no answer was judged."""
-    days: dict[date, SpendSums]
+    days: tuple[DaySpend, ...]
     """The group's sums on each day that has any."""
 
-    @property
-    def document(self) -> dict[str, Any]:
-        """The group as JSON."""
-        return {
-            "name": self.name,
-            **asdict(self.sums),
-            "accuracy": None if self.accuracy is None else self.accuracy.document,
-            "days": [{"day": day.isoformat(), **asdict(sums)} for day, sums in self.days.items()],
-        }
 
+class SpendReport(FrozenModel):
+    """The sums that a `SpendQuery` asks for, as `podium traces spend --json` and `/api/spend` give them."""
 
-@dataclass(frozen=True, slots=True)
-class SpendReport:
-    """The sums that a `SpendQuery` asks for."""
-
-    query: SpendQuery
+    since: date
+    until: date
+    by: SpendBy
     total: SpendSums
     accuracy: Accuracy | None
     """The accuracy of all judged answers. None if no answer was judged."""
     groups: tuple[SpendGroup, ...]
     """The groups. The most expensive group comes first, but days are in their order."""
 
-    @property
-    def document(self) -> dict[str, Any]:
-        """The JSON of `podium traces spend --json` and of `/api/spend`."""
-        return {
-            "since": self.query.since.isoformat(),
-            "until": self.query.until.isoformat(),
-            "by": self.query.by,
-            "total": asdict(self.total),
-            "accuracy": None if self.accuracy is None else self.accuracy.document,
-            "groups": [group.document for group in self.groups],
-        }
-
     @classmethod
     def read(
         cls, query: SpendQuery, sums: Iterable[Sequence[Any]], outcomes: Iterable[Sequence[Any]]
     ) -> Self:
         """Make the sums from the rows of the two statements."""
-        judged = {name: Accuracy(int(right), int(count)) for name, right, count in outcomes}
-        days: dict[str, dict[date, SpendSums]] = {}
+        # PostgreSQL returns sums of integers as decimals.
+        judged = {name: Accuracy(right=int(right), judged=int(count)) for name, right, count in outcomes}
+        days: dict[str, list[DaySpend]] = {}
         for day, name, *figures in sums:
-            days.setdefault(name, {})[date.fromisoformat(day)] = _sums(figures)
-        by_worker = query.by == "worker"
+            by_field = dict(zip(SpendSums.model_fields, figures, strict=True))
+            days.setdefault(name, []).append(DaySpend(day=day, **by_field))
         groups = [
             SpendGroup(
-                name or None,  # No worker, no key and no planner has an empty name.
-                sum(of_days.values(), SpendSums()),
-                judged.get(name),
-                of_days,
+                name=name or None,  # No worker, no key and no planner has an empty name.
+                accuracy=judged.get(name),
+                days=tuple(of_days),
+                **sum(of_days, SpendSums()).model_dump(),
             )
             for name, of_days in days.items()
         ]
         if query.by != "day":
-            groups.sort(key=lambda group: (-group.sums.cost_usd, -group.sums.calls, group.name or ""))
-        total = sum((group.sums for group in groups), SpendSums())
-        if by_worker:
+            groups.sort(key=lambda group: (-group.cost_usd, -group.calls, group.name or ""))
+        total = sum(groups, SpendSums())
+        whole = list(judged.values())
+        if query.by == "worker":
             # A question may have several workers, but it has one row for its plans.
-            questions = sum(sums.questions for sums in days.get(PLANNING, {}).values())
-            total = replace(total, questions=questions)
-        whole = (
-            [judged[PLANNING]] if by_worker and PLANNING in judged else [] if by_worker else judged.values()
-        )
+            planned = sum(days.get(PLANNING, []), SpendSums())
+            total = total.model_copy(update={"questions": planned.questions})
+            whole = [judged[PLANNING]] if PLANNING in judged else []
         right, count = sum(verdicts.right for verdicts in whole), sum(verdicts.judged for verdicts in whole)
-        return cls(query, total, Accuracy(right, count) if count else None, tuple(groups))
-
-
-def _sums(figures: Sequence[Any]) -> SpendSums:
-    """The sums in a row. PostgreSQL returns sums of integers as decimals."""
-    kinds = (int, int, int, int, float, float, float, float)
-    return SpendSums(*(kind(figure) for kind, figure in zip(kinds, figures, strict=True)))
+        return cls(
+            since=query.since,
+            until=query.until,
+            by=query.by,
+            total=total,
+            accuracy=Accuracy(right=right, judged=count) if count else None,
+            groups=tuple(groups),
+        )

@@ -32,7 +32,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
         except UsageError as error:
             raise invalid(str(error), "since", code="invalid_days") from None
         report = await service.store.call(service.store.spend, asked)
-        return report.document | {"budgets": await _budgets(service, caller)}
+        return report.model_dump(mode="json") | {"budgets": await _budgets(service, caller)}
 
 
 async def _budgets(service: Service, caller: Caller) -> list[dict[str, Any]]:
