@@ -4,11 +4,11 @@ import pytest
 
 from planners.planner_teams import answered, called, team
 from podium.planner import PlanRequest
-from podium.planners.rounds import question_random
 from podium.team import Runner
 from podium.types import Budget, Question
 from podium.workers.view import read_view
 from podium_research.planners.dylan import DyLAN, MemberReply, importance_of
+from podium_research.planners.rounds import question_random
 
 FOUR = ("a", "b", "c", "d")
 

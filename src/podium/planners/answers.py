@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from podium.errors import ConfigError
 from podium.reading.same_answer import answer_key
 from podium.workers.traits import responses_to_get_next
 from podium.workers.vote import vote_key, winner_is_certain
@@ -28,7 +27,8 @@ Members = tuple[int, ...]
 """The workers of a committee, by number. A worker that is named again gives its next sample."""
 NO_ANSWER = -1
 MAX_ANSWERS = 5
-_ARRAYS = ("answer_QWR", "alone_QWR", "voted_QWR", "score_QW", "cost_QW")
+ARRAYS = ("answer_QWR", "alone_QWR", "voted_QWR", "score_QW", "cost_QW")
+"""The arrays of an `AnswerMatrix`, those of single samples first."""
 _ROTATIONS = 12
 """The most rotations if workers have different numbers of samples, or twice the largest number if that is more."""
 _KEPT = 10**7
@@ -115,38 +115,6 @@ class AnswerMatrix:
             own_samples_QW=None if (own_QW == most).all() else own_QW,
         )
 
-    def of_workers(self, names: Sequence[str], planner: str) -> AnswerMatrix:
-        """The answers of the workers among `names`; `ConfigError`, which names the planner, if there are none."""
-        columns = [w for w, worker in enumerate(self.workers) if worker in names]
-        if not columns or not self.texts:
-            raise ConfigError(
-                f"The planner {planner!r} learns from answers of the pool's workers, and there are none; "
-                "give training questions that they answered."
-            )
-        if len(columns) == len(self.workers):
-            return self
-        return self.cached(("workers", *columns), lambda: self._with_workers(columns))
-
-    def _with_workers(self, columns: list[int]) -> AnswerMatrix:
-        price_of = self.price_of
-
-        def price_of_these(members: Members) -> Floats:
-            assert price_of is not None
-            return price_of(tuple(columns[member] for member in members))[:, columns]
-
-        return replace(
-            self._cut(np.s_[:, columns]),
-            workers=tuple(self.workers[w] for w in columns),
-            own_samples=tuple(self.own_samples[w] for w in columns) if self.own_samples else (),
-            price_of=price_of and price_of_these,
-        )
-
-    def _cut(self, where: Any) -> AnswerMatrix:
-        """These answers with the arrays of some questions or workers alone."""
-        cut = {name: getattr(self, name)[where] for name in _ARRAYS}
-        own_QW = self.own_samples_QW
-        return replace(self, **cut, own_samples_QW=None if own_QW is None else own_QW[where])
-
     def cached(self, key: Hashable, compute: Callable[[], T]) -> T:
         """What `compute` returns, which is computed once for these answers: by its key, such as a learned predictor."""
         if key not in self._known:
@@ -177,11 +145,6 @@ class AnswerMatrix:
     def samples_of(self, worker: int) -> int:
         """The most responses that a worker has to one question."""
         return self.own_samples[worker] if self.own_samples else self.samples
-
-    @property
-    def fewest_samples(self) -> int:
-        """How many responses every worker has to a question."""
-        return min(map(self.samples_of, range(len(self.workers))))
 
     @property
     def accuracy(self) -> Floats:
@@ -223,7 +186,7 @@ class AnswerMatrix:
         own_QW = np.full(self.alone_QWR.shape[:2], self.samples) if own_QW is None else own_QW
         order_QWR = (first + np.arange(self.alone_QWR.shape[2])) % own_QW[:, :, None]
         turned: dict[str, Any] = {
-            name: np.take_along_axis(getattr(self, name), order_QWR, axis=2) for name in _ARRAYS[:3]
+            name: np.take_along_axis(getattr(self, name), order_QWR, axis=2) for name in ARRAYS[:3]
         }
         return replace(self, **turned)
 
@@ -262,7 +225,13 @@ def _cells(members: Members) -> tuple[list[int], list[int]]:
 
 def select_questions(answers: AnswerMatrix, questions: Ints) -> AnswerMatrix:
     """The answers to some of the questions, by number."""
-    return replace(answers._cut(questions), texts=tuple(answers.texts[q] for q in questions))
+    own_QW = answers.own_samples_QW
+    return replace(
+        answers,
+        **{name: getattr(answers, name)[questions] for name in ARRAYS},
+        own_samples_QW=None if own_QW is None else own_QW[questions],
+        texts=tuple(answers.texts[q] for q in questions),
+    )
 
 
 def committee_cost(

@@ -2,33 +2,23 @@
 
 A planner keeps nothing between two calls. Its generator yields the plan of a round and is sent the round's
 `EarlierRound`; it returns the step whose response is the answer. `plan_rounds` runs the generator anew on all rounds so
-far, so it has to be a function of the question, the pool and these rounds alone: it draws with `question_random`.
+far, so it has to be a function of the question, the pool and these rounds alone.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
-from itertools import islice
-from random import Random
-from typing import Any
 
 from podium.planner import EarlierRound, PlanRequest
 from podium.planners.baseline import voting_step, worker_number
 from podium.trace import Plan
-from podium.types import SEED_PREFIX_CHARS
 from podium.workflow import Acceptance, Access, Step, Workflow, render
 from podium.workflow.check import MAX_SUBTASK
 
 RoundStep = tuple[int, int]
 """(round, step), both from 0."""
-_MAX_STARTS = 50
-"""How many opening braces of a response are tried: a hostile text may have thousands, each slow to decode."""
-
-
 Rounds = Generator[Plan, EarlierRound, RoundStep | None]
 """Yields a plan, is sent the `EarlierRound` of it, and returns the step to accept, or None for the latest response."""
 
@@ -59,16 +49,6 @@ def _accept(step: RoundStep | None) -> Plan:
     return Plan(render(Acceptance()), Acceptance(), accepted_step=step)
 
 
-def all_rounds(request: PlanRequest) -> int:
-    """How many rounds the question has in total, also those that are over."""
-    return len(request.earlier_rounds) + request.rounds
-
-
-def question_random(request: PlanRequest, name: str) -> Random:
-    """A generator that draws the same in every round of a question."""
-    return Random(f"{name}/{request.question.text[:SEED_PREFIX_CHARS]}")
-
-
 def worker_step(
     request: PlanRequest, worker: str, subtask: str, *, reads: Sequence[int] = (), sees: bool = False
 ) -> Step:
@@ -93,15 +73,3 @@ def most_common(answers: Iterable[str | None]) -> tuple[str | None, int]:
     """The most frequent answer, of equals the first, and how often it was given; (None, 0): there is none."""
     counted = Counter(answer for answer in answers if answer is not None)
     return counted.most_common(1)[0] if counted else (None, 0)
-
-
-def first_json_object(response: str | None) -> dict[str, Any] | None:
-    """The first JSON object in a response, which may have text around it, or None if there is none."""
-    text = response or ""
-    for start in islice((match.start() for match in re.finditer("{", text)), _MAX_STARTS):
-        try:
-            value, _ = json.JSONDecoder().raw_decode(text, start)
-        except (ValueError, RecursionError):
-            continue
-        return value if isinstance(value, dict) else None
-    return None

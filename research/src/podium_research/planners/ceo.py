@@ -16,8 +16,6 @@ from podium.planner import EarlierRound
 from podium.planners.rounds import (
     Rounds,
     RoundStep,
-    all_rounds,
-    first_json_object,
     plan_rounds,
     voted_round_plan,
     worker_step,
@@ -25,6 +23,7 @@ from podium.planners.rounds import (
 )
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workflow import Workflow
+from podium_research.planners.rounds import all_rounds, first_json_object
 
 _TURNS = 2
 _DISCUSSIONS = 3

@@ -11,17 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from podium.extending import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
-from podium.planners.rounds import (
-    Rounds,
-    RoundStep,
-    all_rounds,
-    first_json_object,
-    plan_rounds,
-    worker_step,
-    workflow_plan,
-)
+from podium.planners.rounds import Rounds, RoundStep, plan_rounds, worker_step, workflow_plan
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workflow import Workflow
+from podium_research.planners.rounds import all_rounds, first_json_object
 
 _PERFECT = 10.0
 _BETTER = (

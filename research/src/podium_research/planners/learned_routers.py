@@ -32,6 +32,7 @@ from podium_research.planners.predictors import (
     fit_calibrated,
     sentence_vectors,
 )
+from podium_research.planners.scored_answers import answers_of_workers, fewest_samples
 
 MAX_ANSWERS = 5
 """The most answers that a committee votes on."""
@@ -78,7 +79,7 @@ def estimate_committees(
     score_QC = np.stack([score for score, _ in figures], axis=1)
     cost_QC = np.stack([cost for _, cost in figures], axis=1)
     near = fit("neighbours", scored.texts, np.hstack([score_QC, cost_QC]), vectors=vectors)
-    independent = independent_votes(members, scored.right_counts, score_QC, samples=scored.fewest_samples)
+    independent = independent_votes(members, scored.right_counts, score_QC, samples=fewest_samples(scored))
 
     def score(texts: Sequence[str]) -> Floats:
         independent_NC = independent(calibrated.predict(texts), calibrated.spread_T)
@@ -140,7 +141,7 @@ def _committees(scored: AnswerMatrix) -> Iterator[Members]:
         for members in combinations_with_replacement(order[:_MAX_WORKERS], size):
             most = max(map(members.count, members))
             if most == 1 or (
-                most <= scored.fewest_samples and len(set(members)) <= _MAX_WORKERS_WHEN_REPEATED
+                most <= fewest_samples(scored) and len(set(members)) <= _MAX_WORKERS_WHEN_REPEATED
             ):
                 yield members
 
@@ -249,7 +250,7 @@ def _open(argument: str, context: BaselineContext, kind: str) -> PricedRouter:
     name = f"{kind}:{argument}"
     method, per_usd, model = _read(argument, kind)
     assert context.scored is not None
-    scored = context.scored.of_workers([profile.name for profile in context.pool], name)
+    scored = answers_of_workers(context.scored, [profile.name for profile in context.pool], name)
     return PricedRouter(_estimates(scored, kind, method, model), per_usd, name)
 
 

@@ -24,6 +24,7 @@ from podium.planners.voting import Committee
 from podium.types import ANSWER_WHOLE_QUESTION, SEED_PREFIX_CHARS, Profile
 from podium.workflow import Access, Step, Workflow
 from podium_research.planners.debate import REVISE
+from podium_research.planners.scored_answers import answers_of_workers
 
 if TYPE_CHECKING:
     from podium_research.planners.masrouter_controller import Controller, Mode, Role, RoutedTeam
@@ -125,7 +126,7 @@ def _open_scored(argument: str, context: BaselineContext) -> ScoredMasRouter:
     name = f"masrouter-scored:{argument}"
     per_usd = _per_usd(argument)
     assert context.scored is not None
-    scored = context.scored.of_workers([profile.name for profile in context.pool], name)
+    scored = answers_of_workers(context.scored, [profile.name for profile in context.pool], name)
     return ScoredMasRouter(train_on_scores(scored, per_usd=per_usd), name)
 
 

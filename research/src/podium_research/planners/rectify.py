@@ -19,8 +19,6 @@ from podium.planners.baseline import voting_step
 from podium.planners.rounds import (
     Rounds,
     RoundStep,
-    all_rounds,
-    first_json_object,
     most_common,
     plan_rounds,
     voted_round_plan,
@@ -30,6 +28,7 @@ from podium.planners.rounds import (
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workers.vote import vote_key
 from podium.workflow import Access, Step, Workflow
+from podium_research.planners.rounds import all_rounds, first_json_object
 
 RETRIES = 3
 AUDITS = (

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from podium.errors import ConfigError
 from podium.extending import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
-from podium.planners.rounds import Rounds, RoundStep, all_rounds, plan_rounds, worker_step, workflow_plan
+from podium.planners.rounds import Rounds, RoundStep, plan_rounds, worker_step, workflow_plan
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workflow import Workflow
+from podium_research.planners.rounds import all_rounds
 
 CRITICISE = (
     "Criticise the latest answer shown: name each error and each gap, and how to repair it. Do not answer the question "

@@ -16,17 +16,11 @@ from itertools import groupby
 
 from podium.errors import ConfigError
 from podium.extending import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
-from podium.planners.rounds import (
-    Rounds,
-    RoundStep,
-    all_rounds,
-    plan_rounds,
-    voted_round_plan,
-    worker_step,
-)
+from podium.planners.rounds import Rounds, RoundStep, plan_rounds, voted_round_plan, worker_step
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workers.vote import vote_key
 from podium.workflow import Step
+from podium_research.planners.rounds import all_rounds
 
 _REVISIONS = 2
 _REVISE = f"The responses that you are shown answer this question. Use what is right in them. {ANSWER_WHOLE_QUESTION}"

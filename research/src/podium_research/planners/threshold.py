@@ -30,6 +30,7 @@ from podium_research.planners.predictors import (
     fit_folds,
     sentence_vectors,
 )
+from podium_research.planners.scored_answers import answers_of_workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,7 @@ def _open(argument: str, context: BaselineContext) -> Threshold:
     name = read.name
     pair = context.worker(read.weak), context.worker(read.strong)
     assert context.scored is not None
-    scored = context.scored.of_workers(pair, name)
+    scored = answers_of_workers(context.scored, pair, name)
     if len(scored.workers) < len(set(pair)):
         raise ConfigError(f"The planner {name!r} needs answers of both workers to training questions.")
     scores = dict(zip(scored.workers, scored.score_QW.T, strict=True))

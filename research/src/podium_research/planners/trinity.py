@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING
 from podium.errors import ConfigError
 from podium.extending import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
 from podium.planners.baseline import worker_number
-from podium.planners.rounds import Rounds, RoundStep, all_rounds, plan_rounds, worker_step, workflow_plan
+from podium.planners.rounds import Rounds, RoundStep, plan_rounds, worker_step, workflow_plan
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workflow import Workflow
+from podium_research.planners.rounds import all_rounds
+from podium_research.planners.scored_answers import answers_of_workers
 
 if TYPE_CHECKING:
     from podium_research.planners.trinity_head import Head, Role
@@ -85,7 +87,7 @@ def _open_scored(argument: str, context: BaselineContext) -> Trinity:
     from podium_research.planners.trinity_head import train_head  # noqa: PLC0415 - loads NumPy
 
     assert context.scored is not None
-    scored = context.scored.of_workers([profile.name for profile in context.pool], "trinity-scored")
+    scored = answers_of_workers(context.scored, [profile.name for profile in context.pool], "trinity-scored")
     return Trinity(train_head(scored), "trinity-scored")
 
 
