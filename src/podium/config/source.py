@@ -160,14 +160,12 @@ class SettingsSource:
         for where, number in walk(self.tables):
             if isinstance(number, float | int) and abs(number) > MAX_NUMBER:
                 key = ".".join(map(str, where))
-                raise ConfigError(
-                    f"{self.location(where)}: {key} is too large; give at most {MAX_NUMBER:,}.", where
-                )
+                raise self.error_at(f"{key} is too large; give at most {MAX_NUMBER:,}.", *where)
         return read
 
-    def with_location(self, error: ConfigError) -> ConfigError:
-        """The same error, with the line or override that it is about before the message."""
-        return ConfigError(f"{self.location(error.where)}: {error}", error.where)
+    def error_at(self, message: object, *where: str | int) -> ConfigError:
+        """An error about the value at `where`, with the line or the override before its message."""
+        return ConfigError(f"{self.location(where)}: {message}", where)
 
     def location(self, where: Where, unknown: bool = False) -> str:
         """The override, or the file and line, that sets the value at `where`; the name of the file if neither does."""

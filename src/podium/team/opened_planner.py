@@ -92,9 +92,7 @@ def open_planner(
     for key in ("worker", "fallback"):
         if (name := getattr(table, key)) is not None and name not in pool.names:
             missing = f"conductor.{key} names {name!r}, which is not in the pool"
-            raise settings.with_location(
-                ConfigError(f"{missing}; {suggestion(name, pool.names)}", ("conductor", key))
-            )
+            raise settings.error_at(f"{missing}; {suggestion(name, pool.names)}", "conductor", key)
     first = first_model(pool)
     if choice.conducting_worker is not None:
         opened = _of_worker(pool.named(choice.conducting_worker), table, dispatcher)
@@ -155,7 +153,7 @@ def _untrained_here(
         try:
             return _of_endpoint(table, pool, dispatcher)
         except ConfigError as error:
-            raise settings.with_location(error) from None
+            raise settings.error_at(error, *error.where) from None
     worker = first if table.worker is None else pool.named(table.worker)
     if worker is None:
         raise UsageError(

@@ -243,9 +243,11 @@ class TeamSettings(PoolSpec, SharedTeamSettings):
             return None
         return str(default_store_path()) if self.store is None else self.store
 
-    def with_location(self, error: ConfigError) -> ConfigError:
-        """The error, with the line or the override at fault if these settings were read from a source."""
-        return error if self.source is None else self.source.with_location(error)
+    def error_at(self, message: object, *where: str | int) -> ConfigError:
+        """An error about the value at `where`, with its line or override if the settings were read from a source."""
+        return (
+            ConfigError(str(message), where) if self.source is None else self.source.error_at(message, *where)
+        )
 
     def with_planner(
         self, choice: PlannerChoice, conductor: ConductorSettings | None = None, **limits: Any

@@ -88,14 +88,10 @@ def read_team(file: SettingsSource, overrides: Sequence[str] = ()) -> TeamSettin
         source = replace(file, files=None)
     if isinstance(pool := tables.get("pool"), str):
         if "worker" in tables:
-            raise file.with_location(
-                ConfigError("the workers stand here, and pool names others; keep one of them.", ("pool",))
-            )
+            raise file.error_at("the workers stand here, and pool names others; keep one of them.", "pool")
         base = SettingsSource.read(pool_file(pool), files=source.files)
         if "pool" in base.tables:
-            raise base.with_location(
-                ConfigError("pool names further workers; name the file that has them.", ("pool",))
-            )
+            raise base.error_at("pool names further workers; name the file that has them.", "pool")
         tables = _merge_worker_file(tables, _resolve_paths(base))
         source = replace(source, base=base, folder=base.folder)
     conductor = tables.get("conductor")

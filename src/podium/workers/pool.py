@@ -228,7 +228,7 @@ def build_pool(
         rated_by = _with_override_paths(spec, source, ()).ratings
         ratings = Ratings.open(source.folder / rated_by) if rated and rated_by else None
     except ConfigError as error:
-        raise source.with_location(ConfigError(str(error), ("ratings",))) from None
+        raise source.error_at(error, "ratings") from None
     workers: list[Worker] = []
     for i, worker in enumerate(spec.worker):
         try:
@@ -236,12 +236,12 @@ def build_pool(
             workers.append(build_worker(resolved, context, kinds))
         except ConfigError as error:
             if ready:
-                raise source.with_location(ConfigError(str(error), ("worker", i, *error.where))) from None
+                raise source.error_at(error, "worker", i, *error.where) from None
             workers.append(UnavailableWorker(worker, error))
     try:
         return Pool(workers, ratings, source=source, secrets=context.secrets)
     except ConfigError as error:
-        raise source.with_location(error) from None
+        raise source.error_at(error, *error.where) from None
 
 
 def _with_override_paths(spec: S, source: SettingsSource, where: Where) -> S:
