@@ -146,11 +146,13 @@ async def check_planner(team: Team, limit_s: float | None = None) -> CheckResult
     error: str | None = None
     started, receipt = time.perf_counter(), Receipt()
     try:
-        async with asyncio.timeout(limit_s):
+        async with asyncio.timeout(limit_s) as limit:
             plan = await team.runner.write_plan(Question(text=_TO_PLAN), seed="check", receipt=receipt)
     except (WorkerError, UsageError) as trouble:
         text, error = str(trouble), trouble.kind if isinstance(trouble, WorkerError) else "usage"
     except TimeoutError:
+        if not limit.expired():
+            raise
         text, error = f"No plan within {limit_s:g} s.", "timeout"
     else:
         text = plan.text
