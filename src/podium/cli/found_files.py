@@ -60,12 +60,6 @@ class FoundFiles:
             content = None
 
     @property
-    def key(self) -> str:
-        """Where the settings file lies: the real path of its folder, and its name. A link's target is among
-        `digests`; the paths in the file are seen from the link's folder."""
-        return settings_key(self.path)
-
-    @property
     def acts(self) -> tuple[str, ...]:
         """What the files would do, in words: "calls URL with $KEY", "runs ./tool.sh"."""
         return tuple(self._acts)
@@ -130,11 +124,6 @@ class FoundFiles:
             for part in function.partition(":")[0].split("."):
                 module /= part
                 self._ahead += ((module.with_name(f"{part}.py"), False), (module / "__init__.py", False))
-
-
-def settings_key(path: Path) -> str:
-    """The path by which the trust in a settings file is kept."""
-    return str(Path(os.path.realpath(path.parent)) / path.name)
 
 
 def _describe_acts(table: Mapping[str, Any]) -> Iterator[str]:

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Self
 
 from cyclopts import Parameter
 
-from podium.cli.found_files import FILE, FoundFiles, read_regular, settings_key
+from podium.cli.found_files import FILE, FoundFiles, read_regular
 from podium.cli.options import Flag
 from podium.cli.printable import counted, print_columns, printable, say
 from podium.cli.terminal import insist
@@ -101,7 +101,7 @@ class FoundTeam:
     @cached_property
     def trusted_before(self) -> Trusted | None:
         """What the user trusted of this file, at whatever content."""
-        return all_trusted().get(self.files.key)
+        return all_trusted().get(_key(self.path))
 
     @cached_property
     def settings_by_key(self) -> dict[str, Any]:
@@ -194,7 +194,7 @@ def trusted_path() -> Path:
 
 
 def all_trusted() -> dict[str, Trusted]:
-    """All trusted settings files, by `FoundFiles.key`."""
+    """All trusted settings files, by their real folder and name."""
     path = trusted_path()
     if not path.exists():
         return {}
@@ -211,13 +211,13 @@ def all_trusted() -> dict[str, Trusted]:
 
 def trust(files: FoundFiles) -> None:
     """Keep that the user trusts these files, as they were read."""
-    _write(all_trusted() | {files.key: Trusted(files.digests, datetime.now(UTC).date().isoformat())})
+    _write(all_trusted() | {_key(files.path): Trusted(files.digests, datetime.now(UTC).date().isoformat())})
 
 
 def revoke(path: Path) -> bool:
     """Trust a settings file no longer; it need not exist. False: it was not trusted."""
     kept = all_trusted()
-    if kept.pop(settings_key(path), None) is None:
+    if kept.pop(_key(path), None) is None:
         return False
     _write(kept)
     return True
@@ -232,6 +232,12 @@ def _write(kept: Mapping[str, Trusted]) -> None:
             part.write_text(json.dumps({file: asdict(entry) for file, entry in sorted(kept.items())}))
     except OSError as error:
         raise UsageError(f"{path} cannot be written ({error.strerror}); set XDG_DATA_HOME.") from None
+
+
+def _key(path: Path) -> str:
+    """Where a settings file lies: the real path of its folder, and its name. If it is a link, its target is among the
+    digests, and the paths in the file are seen from the link's folder."""
+    return str(Path(os.path.realpath(path.parent)) / path.name)
 
 
 def _short(name: str) -> str:
