@@ -76,6 +76,10 @@ _INSIDE, _TEMPORARY = Path("/inside"), Path("/tmp")
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _CONFIGURATION = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime", "/etc/mime.types")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+_NAMESPACES = (
+    *(f"--unshare-{kind}" for kind in ("pid", "ipc", "net", "uts", "cgroup-try")),
+    *("--hostname", "sandbox", "--die-with-parent", "--as-pid-1", "--new-session", "--cap-drop", "ALL"),
+)
 _CAPABILITIES = ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_KILL")
 """The supervisor needs these to run programs as another user, and to kill them."""
 _STREAMS = (("", "fd"), ("/0", "stdin"), ("/1", "stdout"), ("/2", "stderr"))
@@ -88,7 +92,7 @@ class Bubblewrap(Isolation):
     weak = False
 
     def __init__(self, tool: str) -> None:
-        self._command = [tool, *_namespace_options(), *_file_options(), "--chdir", str(_TEMPORARY)]
+        self._command = [tool, *_NAMESPACES, *_file_options(), "--chdir", str(_TEMPORARY)]
         self._filter = seccomp.build_filter()
         self._users: int | None = None
         """The namespace of `_open_users`. None unless root runs Podium."""
@@ -125,14 +129,6 @@ class Bubblewrap(Isolation):
         if self._users is not None or interpreter.counts_by_namespace():
             return 0
         return interpreter.processes_of_user()
-
-
-def _namespace_options() -> list[str]:
-    options = [f"--unshare-{kind}" for kind in ("pid", "ipc", "net", "uts", "cgroup-try")]
-    return [
-        *options,
-        *["--hostname", "sandbox", "--die-with-parent", "--as-pid-1", "--new-session", "--cap-drop", "ALL"],
-    ]
 
 
 def _file_options() -> list[str]:

@@ -96,7 +96,8 @@ class Sandbox:
         self._loaded = imports
         if ended != ProgramExit("done"):
             output = ended.output if isinstance(ended, ProgramExit) else ended.data
-            raise GraderError(f"What is needed to run the program is not here: {_last_line(output)}.")
+            last_line = output.decode(errors="replace").strip().rpartition("\n")[2].rstrip(".")[:300]
+            raise GraderError(f"What is needed to run the program is not here: {last_line}.")
 
     async def run(
         self, source: str, stdin: str, limits: RunLimits, prelude: str = "", *, report_error: bool = False
@@ -169,7 +170,3 @@ class Sandbox:
                 f"A sandbox ({self._isolation.name}) failed: it reported no known end of the program."
             )
         return ProgramExit(reason, output)
-
-
-def _last_line(output: bytes) -> str:
-    return output.decode(errors="replace").strip().rpartition("\n")[2].rstrip(".")[:300]

@@ -71,14 +71,12 @@ class Json(PureGrader):
                 isinstance(value, list) and len(value) == len(wanted) and all(map(self._same, value, wanted))
             )
         if _is_number(wanted):
+            tolerance = max(self.absolute, self.relative * abs(wanted))
             # Differences of integers are exact, however long they are.
-            return _is_number(value) and abs(value - wanted) <= self._tolerance(wanted)
+            return _is_number(value) and abs(value - wanted) <= tolerance
         if isinstance(wanted, str):
             return isinstance(value, str) and to_nfkc(value) == to_nfkc(wanted)
         return type(value) is type(wanted) and bool(value == wanted)
-
-    def _tolerance(self, wanted: int | float) -> float:
-        return max(self.absolute, self.relative * abs(wanted))
 
 
 def _value_text(response: str) -> str:

@@ -130,15 +130,11 @@ class _JudgeState:
 class Judge(GraderSettings):
     """1 if a worker, called twice, finds the response right by the rubric both times.
 
-    The worker sees the answer, by default all of the response, and of a very long one the beginning and the end; the
-    question, if the judge has it (`for_question`); and the reference, which is the gold answer, in fences that carry a
-    mark that no writer of a response can know. What is done against bias:
-
-    - Order: the first prompt has the reference first, the second has the response first. If the two verdicts differ, or
-      one is UNSURE, the score is `tie`. There is no second call if it cannot change the score.
-    - Length and style: the prompt says that they earn nothing, and `longest` bounds what is shown.
-    - Preference for its own family: cannot be detected here. Use a model that is not among those that are graded.
-    - Instructions in a response: they are fenced and named as material. A model may still follow them.
+    The worker sees the answer, and of a very long one the beginning and the end; the question, if the judge has it
+    (`for_question`); and the reference, which is the gold answer, in fences that carry a mark that no writer of a
+    response can know. Against a preference for the first text, the second prompt has the response first; there is none
+    if it cannot change the score. The prompts say that length and style earn nothing. Neither a model's preference for
+    its own family nor one that obeys a response can be detected here.
 
     If a reply does not end with one of the three words, the worker is called once more; then grading fails. Measure a
     judge against verdicts of people before you believe its grades.

@@ -146,15 +146,16 @@ class SetOf(PureGrader):
         listed = _json_list(text)
         if listed is None:
             whole = _BULLET.sub("", text.strip().strip("$").strip())
-            listed = next(filter(_closed, map(self._split, (_unbracketed(whole), whole))), [])
+            readings = (
+                text.replace("\n", self.separator).split(self.separator)
+                for text in (_unbracketed(whole), whole)
+            )
+            listed = next(filter(_closed, readings), [])
         values = [_item(item) for item in listed if item.strip()]
         if _ELLIPSIS.search(text) or None in values:
             return Counter()  # an open list, or one with a gap
         items = Counter(item for item in values if item is not None)
         return items if self.repeats else Counter(dict.fromkeys(items, 1))
-
-    def _split(self, text: str) -> list[str]:
-        return text.replace("\n", self.separator).split(self.separator)
 
 
 def _item(text: str) -> str | Decimal | None:

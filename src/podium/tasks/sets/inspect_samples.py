@@ -217,18 +217,16 @@ def samples_of(task: inspect_ai.Task, name: str, *, plain: bool) -> Iterator[Ins
             raise ConfigError(
                 f"The Inspect task {name!r} works in a sandbox of Inspect's, which is not run here; leave it out."
             )
+        plain_solver = multiple_choice() if sample.choices else generate()
+        solver = plain_solver if plain else chain(task.setup or [], task.solver)
         yield InspectSample(
             id=f"inspect/{task.name}/{own_id}",
             location=f"{name}, sample {own_id}",
             sample=sample,
-            solver=_plain_solver(sample) if plain else chain(task.setup or [], task.solver),
+            solver=solver,
             scorer=scorer,
             roles=roles,
         )
-
-
-def _plain_solver(sample: Sample) -> Solver:
-    return multiple_choice() if sample.choices else generate()
 
 
 def _check_grading_model(scorer: Scorer, roles: dict[str, Any], name: str) -> None:
