@@ -33,10 +33,10 @@ class Capitals(TaskSetSpec):
     set: Literal["capitals"] = "capitals"
 
     @property
-    def sources(self):
+    def source_splits(self):
         return ("test",)
 
-    def read_splits(self, sources):
+    def read_splits(self, splits):
         rows = [Row("atlas, line 1", {"country": "Peru", "capital": "Lima"})]
         return {"test": read_tasks(rows, self.record_to_sample, Exact(), name=self.set)}
 

@@ -31,12 +31,12 @@ class Texts(TaskSetSpec):
     _read: list[str] = PrivateAttr(default_factory=list)
 
     @property
-    def sources(self) -> tuple[str, ...]:
+    def source_splits(self) -> tuple[str, ...]:
         return tuple(self.texts)
 
-    def read_splits(self, sources: Collection[str]) -> Mapping[str, LoadedSplit]:
-        self._read.extend(sources)
-        return {split: tasks(*self.texts[split]) for split in sources}
+    def read_splits(self, splits: Collection[str]) -> Mapping[str, LoadedSplit]:
+        self._read.extend(splits)
+        return {split: tasks(*self.texts[split]) for split in splits}
 
 
 @pytest.mark.parametrize(

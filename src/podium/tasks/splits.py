@@ -54,9 +54,9 @@ def later_splits(split: str) -> tuple[str, ...]:
 
 def _read(part: TaskSetSpec, splits: Iterable[str]) -> Mapping[str, LoadedSplit]:
     """These splits of a part, as far as it has them, and those that are read with them."""
-    carved = "validation" not in part.sources
+    carved = "validation" not in part.source_splits
     needed = {"train" if carved and split == "validation" else split for split in splits}
-    loaded = dict(part.read_splits([source for source in part.sources if source in needed]))
+    loaded = dict(part.read_splits([split for split in part.source_splits if split in needed]))
     if carved and "train" in loaded:
         train = loaded["train"]
         held_out = {task.id for task in train.tasks if _is_held_out(task)}

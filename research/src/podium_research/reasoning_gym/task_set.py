@@ -74,7 +74,7 @@ class ReasoningGym(TaskSetSpec):
         return "-".join(("reasoning-gym", *names, *(() if self.level is None else (f"level-{self.level}",))))
 
     @property
-    def sources(self) -> tuple[str, ...]:
+    def source_splits(self) -> tuple[str, ...]:
         return SPLITS
 
     @cached_property
@@ -82,16 +82,16 @@ class ReasoningGym(TaskSetSpec):
         """The processes that make questions and grade answers."""
         return ReasoningGymPool()
 
-    def read_splits(self, sources: Collection[str]) -> Mapping[str, LoadedSplit]:
+    def read_splits(self, splits: Collection[str]) -> Mapping[str, LoadedSplit]:
         configs = self._generator_configs(self.pool.names())
         with ThreadPoolExecutor(self.pool.concurrency) as threads:
-            parts = list(threads.map(lambda config: self._draw_questions(config, sources), configs))
+            parts = list(threads.map(lambda config: self._draw_questions(config, splits), configs))
         return {
             split: LoadedSplit(
                 tuple(task for part in parts for task in part[split].tasks),
                 {reason: missing for part in parts for reason, missing in part[split].skipped.items()},
             )
-            for split in sources
+            for split in splits
         }
 
     def _generator_configs(self, known: tuple[str, ...]) -> list[GeneratorConfig]:

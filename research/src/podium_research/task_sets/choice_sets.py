@@ -168,17 +168,17 @@ class MMLUPro(HubSet):
         return {split: (f"data/{split}-*.parquet",) for split in ("validation", "test")}
 
     @property
-    def sources(self) -> tuple[str, ...]:
-        return SPLITS if self.divided else super().sources
+    def source_splits(self) -> tuple[str, ...]:
+        return SPLITS if self.divided else super().source_splits
 
-    def read_splits(self, sources: Collection[str]) -> Mapping[str, LoadedSplit]:
+    def read_splits(self, splits: Collection[str]) -> Mapping[str, LoadedSplit]:
         if not self.divided:
-            return super().read_splits(sources)
+            return super().read_splits(splits)
         whole = self._read("test")
         of = {task.id: split_by_hash(question_key(task.question.text)) for task in whole.tasks}
         return {
             split: LoadedSplit(tuple(task for task in whole.tasks if of[task.id] == split), whole.skipped)
-            for split in sources
+            for split in splits
         }
 
     @property

@@ -53,11 +53,11 @@ class HubSet(TaskSetSpec):
         """The sample in a row, or None if the row is left out. Raises ValueError or KeyError if the row is broken."""
 
     @property
-    def sources(self) -> tuple[str, ...]:
+    def source_splits(self) -> tuple[str, ...]:
         return tuple(split for split in SPLITS if split in self.files)
 
-    def read_splits(self, sources: Collection[str]) -> Mapping[str, LoadedSplit]:
-        return {split: self._read(split) for split in sources}
+    def read_splits(self, splits: Collection[str]) -> Mapping[str, LoadedSplit]:
+        return {split: self._read(split) for split in splits}
 
     def _read(self, split: str) -> LoadedSplit:
         return read_tasks(

@@ -76,18 +76,18 @@ class TaskSetSpec(Settings):
 
     @property
     @abstractmethod
-    def sources(self) -> tuple[str, ...]:
+    def source_splits(self) -> tuple[str, ...]:
         """The splits that its source has, of train, validation and test."""
 
     @property
     def splits(self) -> tuple[str, ...]:
         """The splits that it has: a part of train is validation, if its source has none."""
-        carved = ("validation",) if "train" in self.sources else ()
-        return tuple(split for split in SPLITS if split in (*self.sources, *carved))
+        carved = ("validation",) if "train" in self.source_splits else ()
+        return tuple(split for split in SPLITS if split in (*self.source_splits, *carved))
 
     @abstractmethod
-    def read_splits(self, sources: Collection[str]) -> Mapping[str, LoadedSplit]:
-        """Read all tasks of some splits of the source, in its order.
+    def read_splits(self, splits: Collection[str]) -> Mapping[str, LoadedSplit]:
+        """Read all tasks of some of `source_splits`, in the source's order.
 
         Raises:
             ConfigError: files are missing (the message says what to fetch), or a row is refused.

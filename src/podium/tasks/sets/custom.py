@@ -136,22 +136,22 @@ class CustomSet(TaskSetSpec):
         return self.name or Path(first.name.removesuffix(".gz")).stem
 
     @property
-    def sources(self) -> tuple[str, ...]:
+    def source_splits(self) -> tuple[str, ...]:
         return tuple(split for split in SPLITS if split in self.files) if self.files else SPLITS
 
     def with_base_dir(self, folder: Path) -> Self:
         files = {split: folder / file for split, file in self.files.items()}
         return self.model_copy(update={"file": self.file and folder / self.file, "files": files})
 
-    def read_splits(self, sources: Collection[str]) -> Mapping[str, LoadedSplit]:
+    def read_splits(self, splits: Collection[str]) -> Mapping[str, LoadedSplit]:
         if self.file is not None:
             divided = self._divide(self.file)
-            return {split: divided[split] for split in sources}
-        files = {str(split): file for split, file in self.files.items() if split in sources}
+            return {split: divided[split] for split in splits}
         # Two files may use the same id, so the split is part of the task id.
         return {
             split: self._read(file, f"{self.label}/{split}", self.record_to_sample)
-            for split, file in files.items()
+            for split, file in self.files.items()
+            if split in splits
         }
 
     def record_to_sample(self, values: Mapping[str, Any]) -> Sample | None:

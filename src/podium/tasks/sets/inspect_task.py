@@ -42,14 +42,14 @@ class InspectTask(TaskSetSpec):
         return self.task.rpartition("@")[2]
 
     @property
-    def sources(self) -> tuple[str, ...]:
+    def source_splits(self) -> tuple[str, ...]:
         return ("test",)
 
     def with_base_dir(self, folder: Path) -> Self:
         file, at, name = self.task.rpartition("@")
         return self.model_copy(update={"task": f"{folder / file}@{name}"}) if at else self
 
-    def read_splits(self, sources: Collection[str]) -> Mapping[str, LoadedSplit]:
+    def read_splits(self, splits: Collection[str]) -> Mapping[str, LoadedSplit]:
         if find_spec("inspect_ai") is None:
             raise ConfigError(
                 "Inspect's tasks need inspect-ai; install it with: pip install 'podium-conductor[inspect]'."
