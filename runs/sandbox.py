@@ -18,6 +18,7 @@ import time
 import warnings
 from asyncio.subprocess import PIPE
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 
 from podium.sandbox.inside.run_limits import RunLimits
 from podium.sandbox.isolation import PlainProcess
@@ -115,7 +116,7 @@ def processor_s() -> float:
 
 async def main(times: int) -> None:
     for pool in (SandboxPool(slots=2), SandboxPool(PlainProcess(), slots=2)):
-        async with pool:
+        async with aclosing(pool):
             isolation = await pool.isolation()
             weak = ", weak" if isolation.weak else ""
             print(f"\n{isolation.name}{weak}: {times} programs a row, processors {cores()}")

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, aclosing, contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -69,7 +69,7 @@ def strong() -> bool:
     """Whether bubblewrap works here."""
 
     async def tried() -> bool:
-        async with SandboxPool() as pool:
+        async with aclosing(SandboxPool()) as pool:
             return not (await pool.isolation()).weak
 
     return asyncio.run(tried())
@@ -85,7 +85,7 @@ async def run_attacks(isolation: Isolation) -> AttackRun:
         listeners, places = _listen(stack, outside)
         before = set(os.listdir(outside))
         temporary = stack.enter_context(_temporary_folder())
-        async with SandboxPool(isolation, slots=AT_ONCE) as pool:
+        async with aclosing(SandboxPool(isolation, slots=AT_ONCE)) as pool:
             outcomes = await asyncio.gather(*(_attempt(pool, attack, places) for attack in attacks))
         return AttackRun(
             os.getuid(),

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import subprocess
+from contextlib import aclosing
 from functools import cache
 from pathlib import Path
 
@@ -76,6 +77,6 @@ def test_sandboxed_program_runs_as_the_expected_user(name: str) -> None:
 async def test_file_attack_succeeds_without_isolation(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("the answer")
     reading = next(attack for attack in TABLE if attack.name == "reading files of the machine")
-    async with SandboxPool(PlainProcess()) as pool, pool.acquire(allow_weak=True) as (sandbox,):
+    async with aclosing(SandboxPool(PlainProcess())) as pool, pool.acquire(allow_weak=True) as (sandbox,):
         ended = await sandbox.run(reading.source.format(secret=str(tmp_path / "secret")), "", LONG)
     assert b"ESCAPED the answer" in ended.output

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from functools import partial
 from pathlib import Path
 
@@ -30,7 +30,7 @@ FREE = RunLimits(cpu_s=60, wall_s=60)
 
 @pytest.fixture(params=isolations_here(), ids=lambda isolation: isolation.name)
 async def pool(request: pytest.FixtureRequest) -> AsyncIterator[SandboxPool]:
-    async with SandboxPool(request.param, slots=2) as opened:
+    async with aclosing(SandboxPool(request.param, slots=2)) as opened:
         yield opened
 
 
@@ -169,7 +169,7 @@ async def test_calls_together_have_a_limit_of_cpu_time(pool: SandboxPool, second
 async def test_new_processes_of_the_user_do_not_use_up_a_limit() -> None:
     limit = "import resource\nprint(resource.getrlimit(resource.RLIMIT_NPROC)[0])"
     ended = threading.Event()
-    async with SandboxPool(PlainProcess()) as pool, pool.acquire(allow_weak=True) as (sandbox,):
+    async with aclosing(SandboxPool(PlainProcess())) as pool, pool.acquire(allow_weak=True) as (sandbox,):
         before = await sandbox.run(limit, "", FREE)
         threads = [threading.Thread(target=ended.wait) for _ in range(400)]
         try:
@@ -193,7 +193,7 @@ async def test_no_process_is_left_when_a_grading_is_cancelled(others: list[int],
     grading.cancel()
     with pytest.raises(asyncio.CancelledError):
         await grading
-    await pool.close()
+    await pool.aclose()
     assert set(interpreters()) <= set(others)
 
 
@@ -283,7 +283,7 @@ def _end(fork: int) -> None:
 
 
 async def test_weak_isolation_must_be_allowed_and_warns() -> None:
-    async with SandboxPool(PlainProcess()) as pool:
+    async with aclosing(SandboxPool(PlainProcess())) as pool:
         with pytest.raises(ConfigError, match=r"install bubblewrap, or, .* set allow_weak_sandbox = true"):
             async with pool.acquire():
                 pass
@@ -294,7 +294,7 @@ async def test_weak_isolation_must_be_allowed_and_warns() -> None:
 
 async def test_without_bubblewrap_the_isolation_is_weak(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    async with SandboxPool() as pool:
+    async with aclosing(SandboxPool()) as pool:
         assert (await pool.isolation()).weak
 
 
@@ -305,7 +305,7 @@ async def test_a_bubblewrap_that_does_not_work_is_not_used(
     tool.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    async with SandboxPool() as pool:
+    async with aclosing(SandboxPool()) as pool:
         assert (await pool.isolation()).weak
         with pytest.raises(ConfigError, match="No permissions to create new namespace"):
             async with pool.acquire():
@@ -319,6 +319,6 @@ async def test_an_isolation_that_does_not_start_is_a_grader_error() -> None:
 
 async def test_closing_twice_is_fine(pool: SandboxPool) -> None:
     assert await printed(pool, "print(1)") == "1\n"
-    await pool.close()
-    await pool.close()
+    await pool.aclose()
+    await pool.aclose()
     assert await printed(pool, "print(2)") == "2\n"

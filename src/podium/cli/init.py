@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -120,13 +121,11 @@ def _find_models(urls: Sequence[str], *, yes: bool, json: bool) -> _Found:
 
 
 async def _isolates() -> bool:
-    pool = SandboxPool()
-    try:
-        return not (await pool.isolation()).weak
-    except (ConfigError, GraderError):
-        return False
-    finally:
-        await pool.close()
+    async with aclosing(SandboxPool()) as pool:
+        try:
+            return not (await pool.isolation()).weak
+        except (ConfigError, GraderError):
+            return False
 
 
 def _nothing_found(found: _Found) -> str:

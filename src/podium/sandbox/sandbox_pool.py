@@ -12,10 +12,8 @@ import compileall
 import shutil
 import warnings
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from itertools import cycle, islice
-from types import TracebackType
-from typing import Self
 
 from podium.child_process import usable_cores
 from podium.errors import ConfigError, GraderError
@@ -31,11 +29,8 @@ _TEST_PROGRAM = "import colorsys; open('written', 'w').close(); print(input())"
 
 async def open_pool(isolation: Isolation | None = None) -> AsyncGenerator[SandboxPool]:
     """A pool that is closed afterwards, for `PerLoop`: a waiting sandbox belongs to one event loop."""
-    pool = SandboxPool(isolation)
-    try:
+    async with aclosing(SandboxPool(isolation)) as pool:
         yield pool
-    finally:
-        await pool.close()
 
 
 class SandboxPool:
@@ -56,15 +51,6 @@ class SandboxPool:
         self._weakness = "there is no bwrap on the PATH" if isolation is None else "as requested"
         self._ready: list[tuple[str, asyncio.Task[Sandbox]]] = []
         """Sandboxes that wait or start, each with its import statements."""
-
-    async def __aenter__(self) -> Self:
-        await self.isolation()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     async def isolation(self) -> Isolation:
         """The isolation that programs run under; a test program has run under it.
@@ -119,7 +105,7 @@ class SandboxPool:
             # After the program, since starting interpreters would have taken a processor from it.
             self._refill(isolation, imports)
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """End the sandboxes that wait; calling twice is fine."""
         ready, self._ready = self._ready, []
         for _, starting in ready:
