@@ -63,7 +63,7 @@ HOSTILE = (
     Hostile("empty items", MANY, lambda: response([{}] * 1_400_000), RESPONSES),
     Hostile("workers", MANY, lambda: ask(deny=[1] * 1_900_000), ASK),
     # As many values as are taken, at places that do not take them.
-    Hostile("messages with a fault", INVALID, lambda: chat(*[{}] * 14_000)),
+    Hostile("messages with a fault", "missing_field", lambda: chat(*[{}] * 14_000)),
     Hostile("more messages than are taken", INVALID, lambda: chat(*[HELLO] * 9_000)),
     Hostile("more parts than are taken", INVALID, lambda: chat(text("a", 9_000))),
     Hostile("items with a fault", "missing_field", lambda: response([{}] * 14_000), RESPONSES),

@@ -181,7 +181,9 @@ def _refusal(error: ValidationError, raw: bytes) -> APIError:
     kind = problem["type"]
     if kind == "extra_forbidden":
         return invalid(f"Unknown field {param!r}; leave it out.", param, code="unknown_field")
-    if kind == "missing":
+    if kind == "union_tag_not_found":
+        param = f"{param}.{problem['ctx']['discriminator']}".replace("'", "")
+    if kind in ("missing", "union_tag_not_found"):
         return invalid(f"The field {param!r} is missing.", param, code="missing_field")
     message = problem["msg"][:_MAX_MESSAGE_CHARS]
     if kind == "value_error":
