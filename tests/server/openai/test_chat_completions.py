@@ -245,6 +245,7 @@ REFUSED: list[tuple[dict[str, Any], int, str | None]] = [
     ({"temperature": 3}, 400, "temperature"),
     ({"max_tokens": 0}, 400, "max_tokens"),
     ({"stop": ["a", "b", "c", "d", "e"]}, 400, "stop"),
+    ({"stop": ["a", ""]}, 400, "stop.1"),
     ({"response_format": {}}, 400, "response_format.type"),
     ({"metadata": {"a": 1}}, 400, "metadata.a"),
     ({"stream": "yes"}, 400, "stream"),

@@ -22,7 +22,6 @@ from podium.server.anthropic.content_blocks import (
     Text,
     known_or_other,
 )
-from podium.server.api_errors import invalid
 from podium.server.conversation import check_tool_choice
 from podium.server.keys import Caller
 from podium.server.question_body import ContentPart, QuestionBody, images_of, text_and_images, text_of
@@ -98,9 +97,14 @@ _AnyTool = Annotated[
 ]
 
 
-class ToolChoiceOption(BodyPart):
-    type: Literal["auto", "any", "tool", "none"]
-    name: str | None = None
+class ToolChoiceMode(BodyPart):
+    type: Literal["auto", "any", "none"]
+    disable_parallel_tool_use: bool | None = None
+
+
+class NamedToolChoice(BodyPart):
+    type: Literal["tool"]
+    name: str
     disable_parallel_tool_use: bool | None = None
 
 
@@ -144,7 +148,7 @@ class MessagesBody(QuestionBody):
     temperature: float | None = Field(default=None, ge=0, le=1)
     stop_sequences: ListOf[Annotated[str, StringConstraints(min_length=1)]] | None = None
     tools: ListOf[_AnyTool] | None = None
-    tool_choice: ToolChoiceOption | None = None
+    tool_choice: Annotated[ToolChoiceMode | NamedToolChoice, Field(discriminator="type")] | None = None
     output_config: OutputConfig | None = None
     output_format: JsonOutput | None = None
     """The older name of output_config.format."""
@@ -183,7 +187,7 @@ class MessagesBody(QuestionBody):
 
     def answer_options(self, extra: dict[str, Any]) -> AnswerOptions:
         functions = [tool for tool in self.tools or () if isinstance(tool, ClientTool)]
-        choice = self.tool_choice or ToolChoiceOption(type="auto")
+        choice = self.tool_choice or ToolChoiceMode(type="auto")
         output = (self.output_config and self.output_config.format) or self.output_format
         return AnswerOptions(
             max_tokens=self.max_tokens,
@@ -245,19 +249,18 @@ def _worker_name(name: str) -> str:
 
 
 def _tool_choice(
-    body: MessagesBody, names: Sequence[str], choice: ToolChoiceOption
+    body: MessagesBody, names: Sequence[str], choice: ToolChoiceMode | NamedToolChoice
 ) -> str | dict[str, Any] | None:
     """The choice among functions as in a chat completion. A tool that Anthropic runs itself is ignored."""
-    if choice.type not in ("any", "tool"):
+    if choice.type in ("auto", "none"):
         return "none" if names and choice.type == "none" else None
+    if not isinstance(choice, NamedToolChoice):
+        check_tool_choice(names)
+        return "required"
     foreign = [tool for tool in body.tools or () if isinstance(tool, UnsupportedTool)]
-    if choice.name is not None and choice.name in [(tool.model_extra or {}).get("name") for tool in foreign]:
+    if choice.name in [(tool.model_extra or {}).get("name") for tool in foreign]:
         return None
     check_tool_choice(names)
-    if choice.type == "any":
-        return "required"
-    if choice.name is None:
-        raise invalid("The field 'tool_choice.name' is missing.", "tool_choice.name", code="missing_field")
     check_tool_choice(names, choice.name, "tool_choice.name")
     return {"type": "function", "function": {"name": _worker_name(choice.name)}}
 

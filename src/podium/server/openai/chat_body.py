@@ -12,7 +12,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, StringConstraints
 
-from podium.server.api_errors import invalid
 from podium.server.keys import Caller
 from podium.server.openai.tools import (
     SentPart,
@@ -161,6 +160,9 @@ class OpenAIBody(QuestionBody):
         return replace(request, metadata=self.metadata or {}, user=user, keep=self.store is not False)
 
 
+_StopText = Annotated[str, StringConstraints(min_length=1)]
+
+
 class ChatBody(OpenAIBody):
     hints: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         **HINTS,
@@ -182,7 +184,7 @@ class ChatBody(OpenAIBody):
     messages: Annotated[ListOf[ChatMessage], Field(min_length=1)]
     max_tokens: int | None = Field(default=None, ge=1, le=10**9)
     max_completion_tokens: int | None = Field(default=None, ge=1, le=10**9)
-    stop: str | Annotated[ListOf[str], Field(max_length=4)] | None = None
+    stop: _StopText | Annotated[ListOf[_StopText], Field(max_length=4)] | None = None
     seed: int | None = Field(default=None, ge=-(2**63), le=2**63 - 1)
     n: Literal[1] | None = None
     """Each question has one answer."""
@@ -197,8 +199,6 @@ class ChatBody(OpenAIBody):
 
     def answer_options(self, extra: dict[str, Any]) -> AnswerOptions:
         stop = (self.stop,) if isinstance(self.stop, str) else self.stop or ()
-        if "" in stop:
-            raise invalid("stop: a text before which the answer ends may not be empty.", "stop")
         limits = [limit for limit in (self.max_tokens, self.max_completion_tokens) if limit is not None]
         return AnswerOptions(
             max_tokens=min(limits, default=None),
