@@ -32,7 +32,7 @@ from podium.server.streaming import EventStream, Write, until_disconnect
 from podium.server.unsupported_fields import ignored_header
 from podium.team import Event, PlanReady, QuestionEnded, Runner, TraceStoreError
 from podium.trace import Trace
-from podium.types import Usage
+from podium.types import Spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class PreparedQuestion:
         return Response(
             encode_reply(writer.whole(answer)),
             media_type="application/json",
-            headers={**headers, "x-podium-cost-usd": f"{answer.cost_usd:.6f}"},
+            headers={**headers, "x-podium-cost-usd": f"{answer.spent.cost_usd:.6f}"},
         )
 
     async def _served_answer(self) -> ServedAnswer:
@@ -256,5 +256,5 @@ class PreparedQuestion:
         expires = expiry(trace) if request.worker is None else None
         answer = answer_from_plan(trace, workflow, estimate, expires=expires)
         if approved is not None:  # The request that asked for the plan has paid for planning.
-            answer = replace(answer, usage=Usage(), cost_usd=0.0)
+            answer = replace(answer, spent=Spent())
         return answer

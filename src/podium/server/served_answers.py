@@ -19,7 +19,7 @@ from podium.server.podium_details import PodiumDetails, details_of, planned_step
 from podium.server.returned_answers import answer_message, write_state
 from podium.team.faults import TOOL_ANSWERS
 from podium.trace import Span, Trace
-from podium.types import Message, ToolCall, Usage
+from podium.types import Message, Spent, ToolCall
 from podium.workflow import Workflow, render
 
 _PASSED_ON = ("length", "content_filter")
@@ -37,8 +37,7 @@ class ServedAnswer:
     """The answer as an assistant's message (`answer_message`)."""
     finish: str
     """OpenAI's finish reason: "stop", "length", "content_filter", "tool_calls"."""
-    usage: Usage
-    cost_usd: float
+    spent: Spent
     details: PodiumDetails
     reasoning: str = ""
     """The worker's thoughts, if one worker was called directly."""
@@ -75,8 +74,7 @@ def answer_from_trace(trace: Trace, ignored: Sequence[str] = ()) -> ServedAnswer
         trace=trace,
         message=message,
         finish="tool_calls" if message.tool_calls else _finish_reason(spans),
-        usage=trace.usage,
-        cost_usd=trace.cost_usd,
+        spent=Spent(trace.usage, trace.cost_usd),
         details=details_of(trace, ignored),
         reasoning=reasoning,
         logprobs=None if direct is None else direct.logprobs,
@@ -107,7 +105,7 @@ def answer_from_plan(
         changed |= {"plan_id": planned.id, "expires_at": expires.isoformat(timespec="seconds")}
     details = details_of(planned).model_copy(update=changed)
     message = Message(role="assistant", content=render(workflow))
-    return ServedAnswer(planned, message, "stop", planned.usage, planned.cost_usd, details)
+    return ServedAnswer(planned, message, "stop", Spent(planned.usage, planned.cost_usd), details)
 
 
 def encode_reply(reply: Mapping[str, Any]) -> bytes:

@@ -24,7 +24,7 @@ from podium.server.requests import body_schema, find_caller, read_body, streamed
 from podium.server.served_answers import ServedAnswer
 from podium.server.service import Service
 from podium.server.streaming import sse_event
-from podium.types import ToolCall, Usage, sent_tokens
+from podium.types import Spent, ToolCall, sent_tokens
 
 _STOPS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
 
@@ -63,9 +63,10 @@ def add_routes(app: FastAPI, service: Service) -> None:
         return {"input_tokens": sent_tokens(messages, body.answer_options({}))}
 
 
-def _usage(usage: Usage, cost_usd: float) -> dict[str, Any]:
+def _usage(spent: Spent) -> dict[str, Any]:
     """The usage of a message: tokens and dollars of workers and planners. Input that is read from caches or written
     into them is counted separately."""
+    usage = spent.usage
     return {
         "input_tokens": usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens,
         "cache_creation": None,
@@ -76,7 +77,7 @@ def _usage(usage: Usage, cost_usd: float) -> dict[str, Any]:
         "output_tokens_details": {"thinking_tokens": usage.reasoning_tokens},
         "server_tool_use": None,
         "service_tier": "standard",
-        "cost": cost_usd,
+        "cost": spent.cost_usd,
     }
 
 
@@ -91,7 +92,7 @@ def _message(trace_id: str, model: str) -> dict[str, Any]:
         "stop_details": None,
         "stop_reason": None,
         "stop_sequence": None,
-        "usage": _usage(Usage(), 0.0),
+        "usage": _usage(Spent()),
     }
 
 
@@ -157,7 +158,7 @@ class _MessageWriter(ReplyWriter):
             **_message(answer.trace_id, self._model),
             "content": [*thoughts, *texts, *calls],
             "stop_reason": _STOPS[answer.finish],
-            "usage": _usage(answer.usage, answer.cost_usd),
+            "usage": _usage(answer.spent),
             "podium": answer.podium,
         }
 
@@ -186,7 +187,7 @@ class _MessageWriter(ReplyWriter):
             ]
         pieces.append(self._stop())
         delta = {"stop_reason": _STOPS[answer.finish], "stop_sequence": None}
-        usage = _usage(answer.usage, answer.cost_usd)
+        usage = _usage(answer.spent)
         pieces.append(_event("message_delta", delta=delta, usage=usage, podium=answer.podium))
         return b"".join([*pieces, _event("message_stop")])
 

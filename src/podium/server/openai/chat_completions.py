@@ -24,6 +24,7 @@ from podium.server.returned_answers import KEY
 from podium.server.served_answers import ServedAnswer
 from podium.server.service import Service
 from podium.server.streaming import DONE, sse_event
+from podium.types import Spent
 from podium.workers.chat.provider_state import read_state
 from podium.workers.chat.tool_calls import CALL_STATE_KEYS
 
@@ -43,10 +44,10 @@ def add_routes(app: FastAPI, service: Service) -> None:
         return await question.reply(_Completion(question, with_usage=usage), request, streams=body.stream)
 
 
-def _usage(answer: ServedAnswer) -> dict[str, Any]:
-    usage = answer.usage
+def _usage(spent: Spent) -> dict[str, Any]:
+    usage = spent.usage
     return {
-        "cost": answer.cost_usd,
+        "cost": spent.cost_usd,
         "prompt_tokens": usage.input_tokens,
         "completion_tokens": usage.output_tokens,
         "total_tokens": usage.tokens,
@@ -114,7 +115,7 @@ class _Completion(ReplyWriter):
         return {
             **self._head,
             "choices": [_choice(answer)],
-            "usage": _usage(answer),
+            "usage": _usage(answer.spent),
             "podium": answer.podium,
         }
 
@@ -131,7 +132,7 @@ class _Completion(ReplyWriter):
         if self._with_usage:
             # Only clients that requested usage expect a chunk without choices.
             chunks.append(self._chunk({}, finish=answer.finish))
-            fields = {"choices": [], "usage": _usage(answer), "podium": answer.podium}
+            fields = {"choices": [], "usage": _usage(answer.spent), "podium": answer.podium}
             chunks.append(sse_event(self._head | {"object": "chat.completion.chunk"} | fields))
         else:
             chunks.append(self._chunk({}, finish=answer.finish, podium=answer.podium))

@@ -17,7 +17,7 @@ from podium.server.requests import ChatRequest
 from podium.server.served_answers import ServedAnswer
 from podium.server.streaming import DONE, sse_event
 from podium.trace import Trace
-from podium.types import AnswerOptions, Profile, Question, Usage
+from podium.types import AnswerOptions, Profile, Question, Spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class ResponseFrame:
             completed_at=self.echoed.created + int(answer.details.seconds) if reason is None else None,
             incomplete_details=None if reason is None else {"reason": reason},
             output=list(output) or output_items(answer),
-            usage=response_usage(answer.usage, answer.cost_usd),
+            usage=response_usage(answer.spent),
             podium=answer.podium,
         )
 
@@ -143,14 +143,15 @@ def _message(trace_id: str, text: str) -> dict[str, Any]:
     }
 
 
-def response_usage(usage: Usage, cost_usd: float) -> dict[str, Any]:
+def response_usage(spent: Spent) -> dict[str, Any]:
+    usage = spent.usage
     return {
         "input_tokens": usage.input_tokens,
         "input_tokens_details": {"cached_tokens": usage.cached_tokens},
         "output_tokens": usage.output_tokens,
         "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
         "total_tokens": usage.tokens,
-        "cost": cost_usd,
+        "cost": spent.cost_usd,
     }
 
 

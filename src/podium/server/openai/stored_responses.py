@@ -22,6 +22,7 @@ from podium.server.requests import RequestCaller, streamed_reply
 from podium.server.served_answers import answer_from_plan, answer_from_trace, no_answer_error
 from podium.server.service import Service
 from podium.trace import Trace
+from podium.types import Spent
 
 
 def add_routes(app: FastAPI, service: Service, background: BackgroundQuestions) -> None:
@@ -79,7 +80,7 @@ def _ended_response(trace: Trace) -> dict[str, Any]:
     cost: dict[str, Any] = {}
     if background:
         cost = {
-            "usage": response_usage(trace.usage, trace.cost_usd),
+            "usage": response_usage(Spent(trace.usage, trace.cost_usd)),
             "podium": details_of(trace).model_dump(mode="json"),
         }
     if background and trace.status == "cancelled":
