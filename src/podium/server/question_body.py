@@ -73,6 +73,8 @@ def text_and_images(content: str | Sequence[ContentPart]) -> tuple[str, tuple[st
 
 
 class QuestionBody(Body, ABC):
+    """The body of a request for an answer. It has the fields of all APIs."""
+
     conversation_field: ClassVar[str] = "messages"
     """The field with the conversation, for error messages."""
 

@@ -78,6 +78,7 @@ class ResponseBody(OpenAIBody):
         "image": _UNSUPPORTED,
         "prompt": Refused("there are no stored prompts; write the input."),
     }
+    conversation_field: ClassVar[str] = "input"
 
     input: str | Annotated[ListOf[Item], Field(min_length=1)]
     instructions: str | None = None
@@ -89,8 +90,6 @@ class ResponseBody(OpenAIBody):
     previous_response_id: str | None = None
     background: bool | None = None
     """Whether the reply comes at once, while the response is made without its caller."""
-
-    conversation_field: ClassVar[str] = "input"
 
     @field_validator("metadata")
     @classmethod
