@@ -16,7 +16,7 @@ from podium.calls import Dispatcher
 from podium.cli import run
 from podium.cli.score_server import scoring_settings
 from podium.conductor.prompt import PromptSettings
-from podium.train.dry_run import DryRunSample
+from podium.train.dry_run import pair_workers, try_workers
 from podium_testing import Answer, FaultServer, Rule, Status
 from scripted_team import Sums, open_team
 from tiny_policy import BRIEF
@@ -185,8 +185,8 @@ def test_each_part_of_a_task_set_is_graded_once_at_least() -> None:
         for part in "abcdefghi"
         for task in Sums("train", size=2)
     }
-    sample = DryRunSample.of(open_team(), tasks)
-    trials = asyncio.run(sample.run(Dispatcher()))
+    pool = open_team()
+    trials = asyncio.run(try_workers(pool, pair_workers(pool, tasks.values()), Dispatcher()))
 
     assert {one.task[0] for one in trials} == set("abcdefghi")
     assert {one.worker for one in trials} == set(open_team().names)

@@ -15,10 +15,11 @@ from rich.text import Text
 from podium.cli.printable import counted, dollars, printable, ranged, say, seconds, shorten
 from podium.cli.team_options import DispatchOptions, open_limited_dispatcher
 from podium.cli.terminal import open_console, plain_table, print_json
-from podium.train.dry_run import DryRunSample, WorkerTrial, estimate_gpu
+from podium.train.dry_run import WorkerTrial, estimate_gpu, pair_workers, trial_usd, try_workers
 from podium.train.estimate import GIB, GPUEstimate, WorkerEstimate
 from podium.train.preflight import Preflight, preflight
 from podium.train.settings import TrainSettings
+from podium.workers.base import has_paid_workers
 
 
 async def dry_run(settings: TrainSettings, run: Path | None, *, calls: DispatchOptions, json: bool) -> int:
@@ -45,13 +46,13 @@ async def dry_run(settings: TrainSettings, run: Path | None, *, calls: DispatchO
                 say(f"\nThis run would be refused, for {counted(len(checks.problems), 'reason')}:")
             for number, refusal in enumerate(checks.problems, start=1):
                 say(f"{number}. {refusal}")
-        trials: tuple[WorkerTrial, ...] = ()
+        trials: list[WorkerTrial] = []
         if not checks.problems and checks.pool is not None and checks.tasks:
-            sample = DryRunSample.of(checks.pool, checks.tasks)
+            pairs = pair_workers(checks.pool, checks.tasks.values())
             if not json:
                 price = (
-                    f"about {ranged(dollars, sample.cost_usd)}, and what graders cost"
-                    if sample.paid
+                    f"about {ranged(dollars, trial_usd(checks.pool, pairs))}, and what graders cost"
+                    if has_paid_workers(checks.pool)
                     else "nothing"
                 )
                 say(
@@ -59,7 +60,7 @@ async def dry_run(settings: TrainSettings, run: Path | None, *, calls: DispatchO
                     f"This costs {price}:"
                 )
             with open_limited_dispatcher(calls, checks.pool) as dispatcher:
-                trials = await sample.run(dispatcher)
+                trials = await try_workers(checks.pool, pairs, dispatcher)
             if not json:
                 _print_trials(trials)
     if json:

@@ -7,7 +7,7 @@ the calls.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from podium.calls import Dispatcher
@@ -18,8 +18,6 @@ from podium.team import Runner
 from podium.train.estimate import ASSUMED_GPU, GPUS, SHAPES, GPUEstimate, TrainingSize, find_gpu
 from podium.train.preflight import Preflight
 from podium.train.shape import ModelShape
-from podium.workers.base import has_paid_workers
-from podium.workers.build import UnavailableWorker
 from podium.workers.pool import Pool
 
 PROMPT_TOKENS = 2000
@@ -58,51 +56,35 @@ class WorkerTrial:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DryRunSample:
-    """Which worker is tried on which task. Each worker and each part of the task set occurs at least once."""
+def pair_workers(pool: Pool, tasks: Iterable[Task]) -> list[tuple[int, Task]]:
+    """Pairs of a worker's number in the pool and the task that it is tried on.
 
-    pairs: tuple[tuple[int, Task], ...]
-    """Pairs of a worker's number in the pool and the task that the worker is tried on."""
-    pool: Pool
+    Each worker and each part of the task set occurs at least once. One task stands for each part, since a part has one
+    grader.
+    """
+    by_part: dict[object, Task] = {}
+    for task in tasks:
+        by_part.setdefault((type(task.grader), task.facts.get("set")), task)
+    chosen = list(by_part.values())
+    return [(k % len(pool), chosen[k % len(chosen)]) for k in range(max(len(pool), len(chosen)))]
 
-    @classmethod
-    def of(cls, pool: Pool, tasks: Mapping[str, Task]) -> DryRunSample:
-        """Pair workers with parts of the task set in turns. One task stands for each part, since a part has one
-        grader."""
-        by_part: dict[object, Task] = {}
-        for task in tasks.values():
-            by_part.setdefault((type(task.grader), task.facts.get("set")), task)
-        chosen = list(by_part.values())
-        rounds = max(len(pool), len(chosen))
-        return cls(tuple((k % len(pool), chosen[k % len(chosen)]) for k in range(rounds)), pool)
 
-    @property
-    def paid(self) -> bool:
-        """Whether any worker costs money."""
-        return has_paid_workers(self.pool)
+def trial_usd(pool: Pool, pairs: Iterable[tuple[int, Task]]) -> Range:
+    """The likely dollars of the answers. Graders that are models cost extra."""
+    return Range.sum(estimate_answer(pool, worker, task.question).cost_usd for worker, task in pairs)
 
-    @property
-    def cost_usd(self) -> Range:
-        """The likely dollars of the answers. Graders that are models cost extra."""
-        return Range.sum(
-            estimate_answer(self.pool, worker, task.question).cost_usd
-            for worker, task in self.pairs
-            if not isinstance(self.pool[worker], UnavailableWorker)
-        )
 
-    async def run(self, dispatcher: Dispatcher) -> tuple[WorkerTrial, ...]:
-        """Ask all workers at once.
+async def try_workers(
+    pool: Pool, pairs: Iterable[tuple[int, Task]], dispatcher: Dispatcher
+) -> list[WorkerTrial]:
+    """Ask all workers at once.
 
-        Raises:
-            BudgetError: the dollars of the day are spent.
-        """
-        async with asyncio.TaskGroup() as group:
-            trials = [
-                group.create_task(_try_worker(worker, task, self.pool, dispatcher))
-                for worker, task in self.pairs
-            ]
-        return tuple(trial.result() for trial in trials)
+    Raises:
+        BudgetError: the dollars of the day are spent.
+    """
+    async with asyncio.TaskGroup() as group:
+        trials = [group.create_task(_try_worker(worker, task, pool, dispatcher)) for worker, task in pairs]
+    return [trial.result() for trial in trials]
 
 
 async def _try_worker(worker: int, task: Task, pool: Pool, dispatcher: Dispatcher) -> WorkerTrial:
