@@ -50,20 +50,20 @@ def read_model(checkpoint: Checkpoint) -> PolicyModel:
     except SafetensorError:
         raise CheckpointError(f"{path} is not a safetensors file; save the checkpoint again.") from None
     model = PolicyModel(shape)
+    if shape.tied and (embedding := stored.get("model.embed_tokens.weight")) is not None:
+        stored["lm_head.weight"] = embedding
     state = {}
-    if unknown := _unknown(stored, model):
-        raise CheckpointError(f"{path} has {unknown[0]}, which this trainer does not support.")
     for name, parameter in model.state_dict().items():
-        parts = [stored.get(part) for part, _ in stored_names(name, shape)]
-        if name == "head.weight" and shape.tied:
-            parts = [stored.get("model.embed_tokens.weight")]
-        tensor = _join(parts)
-        if tensor is None or tensor.shape != parameter.shape:
-            stored_shape = "missing" if tensor is None else str(list(tensor.shape))
+        parts = [stored.pop(part).float() for part, _ in stored_names(name, shape) if part in stored]
+        size = [sum(map(len, parts)), *parts[0].shape[1:]] if parts else None
+        if size != list(parameter.shape):
             raise CheckpointError(
-                f"{path} does not fit its config.json: {name} should be {list(parameter.shape)} and is {stored_shape}."
+                f"{path} does not fit its config.json: {name} should be {list(parameter.shape)} and is "
+                f"{'missing' if size is None else size}."
             )
-        state[name] = tensor
+        state[name] = torch.cat(parts)
+    if unknown := sorted(name for name in stored if not name.endswith(".rotary_emb.inv_freq")):
+        raise CheckpointError(f"{path} has {unknown[0]}, which this trainer does not support.")
     model.load_state_dict(state)
     return model
 
@@ -144,17 +144,6 @@ def stored_names(name: str, shape: ModelShape) -> list[tuple[str, int]]:
         "down": [("mlp.down_proj", shape.hidden)],
     }[module]
     return [(f"{prefix}.{part}.{kind}", rows) for part, rows in parts]
-
-
-def _unknown(stored: Mapping[str, Tensor], model: PolicyModel) -> list[str]:
-    """The stored tensors that the model would not use, apart from copies and tensors that it computes itself."""
-    known = {part for name in model.state_dict() for part, _ in stored_names(name, model.shape)}
-    return sorted(name for name in stored.keys() - known if not name.endswith(".rotary_emb.inv_freq"))
-
-
-def _join(parts: Sequence[Tensor | None]) -> Tensor | None:
-    present = [part.float() for part in parts if part is not None]
-    return torch.cat(present) if len(present) == len(parts) else None
 
 
 class Checkpoints:
