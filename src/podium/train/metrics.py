@@ -128,14 +128,10 @@ def _faults(
         yield f"first workers have {entropy:.2f} nats, and first_worker_entropy = {gate.first_worker_entropy:g}"
     if gate.all_workers and (missing := sorted(set(workers) - figures["workers"].keys())):
         yield f"no plan names {', '.join(missing)}"
-    if gate.all_steps:
-        step_counts = {
-            sample.score.steps for sample in samples if sample.score is not None and sample.score.valid
-        }
-        if missing_counts := sorted(set(range(1, settings.max_steps + 1)) - step_counts):
-            yield f"no plan has {', '.join(map(str, missing_counts))} steps"
-    topologies = {
-        sample.score.topology for sample in samples if sample.score is not None and sample.score.valid
-    }
+    readable = [sample.score for sample in samples if sample.score is not None and sample.score.valid]
+    missing_counts = set(range(1, settings.max_steps + 1)) - {score.steps for score in readable}
+    if gate.all_steps and missing_counts:
+        yield f"no plan has {', '.join(map(str, sorted(missing_counts)))} steps"
+    topologies = {score.topology for score in readable}
     if len(topologies) < gate.topologies:
         yield f"plans have {len(topologies)} topologies, and topologies = {gate.topologies}"

@@ -66,9 +66,9 @@ def open_engine(settings: TrainSettings) -> TrainingEngine[Any]:
 def _open_ranks(settings: TrainSettings) -> Ranks:
     if settings.engine != "trl":
         return Ranks()
-    from podium.train.trl.ranks import open_accelerated_ranks  # noqa: PLC0415 - loads accelerate
+    from podium.train.trl.accelerated_ranks import WAIT_S, AcceleratedRanks  # noqa: PLC0415 - loads accelerate
 
-    return open_accelerated_ranks(settings)
+    return AcceleratedRanks(settings.trl.get("ddp_timeout", WAIT_S))
 
 
 def check_training_folder(folder: Path, settings: TrainSettings) -> None:

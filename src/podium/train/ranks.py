@@ -1,4 +1,4 @@
-"""The processes that train together. Here it is a single process. `podium.train.trl.ranks` has accelerate's
+"""The processes that train together. Here it is a single process. `trl.accelerated_ranks` has accelerate's
 processes."""
 
 from __future__ import annotations

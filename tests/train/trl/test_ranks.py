@@ -20,8 +20,7 @@ from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.cli import run
 from podium.errors import ConfigError
 from podium.store import TraceStore
-from podium.train.settings import TrainSettings
-from podium.train.trl.ranks import open_accelerated_ranks
+from podium.train.trl.accelerated_ranks import AcceleratedRanks
 from podium.types import MAX_USD
 from podium_testing import FaultServer
 from scripted_team import write_sums
@@ -108,7 +107,7 @@ def _train_as(rank: int, port: int, said: Path, words: tuple[str, ...]) -> None:
 
 def _wait_as(rank: int, port: int, opened: Any, other_ended: Any) -> None:
     _become(rank, port)
-    ranks = open_accelerated_ranks(TrainSettings(start="-", engine="trl", trl={"ddp_timeout": 4}))
+    ranks = AcceleratedRanks(4)
     if ranks.is_first:
         other_ended.wait()
     else:
@@ -189,4 +188,4 @@ def test_a_rank_waits_for_another_as_long_as_ddp_timeout_says() -> None:
     assert waiting.exitcode == 1
 
     with pytest.raises(ConfigError, match=r"trl\.ddp_timeout = 'soon' is no number"):
-        open_accelerated_ranks(TrainSettings(start="-", engine="trl", trl={"ddp_timeout": "soon"}))
+        AcceleratedRanks("soon")

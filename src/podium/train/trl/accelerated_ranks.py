@@ -14,29 +14,11 @@ from transformers.utils import logging
 
 from podium.errors import ConfigError
 from podium.train.ranks import Ranks
-from podium.train.settings import TrainSettings
 
 T = TypeVar("T")
 
-_WAIT_S = 1800
+WAIT_S = 1800
 """Seconds for which a rank waits for another one: the default of the trainer's ddp_timeout."""
-
-
-def open_accelerated_ranks(settings: TrainSettings) -> AcceleratedRanks:
-    """The ranks of `accelerate launch`, which wait for each other as long as trl.ddp_timeout says.
-
-    Raises:
-        ConfigError: that is no number of seconds.
-    """
-    seconds = settings.trl.get("ddp_timeout", _WAIT_S)
-    try:
-        timeout = timedelta(seconds=seconds)
-    except (TypeError, ValueError, OverflowError):
-        raise ConfigError(
-            f"trl.ddp_timeout = {seconds!r} is no number of seconds; give one, such as {_WAIT_S}.",
-            ("trl", "ddp_timeout"),
-        ) from None
-    return AcceleratedRanks(timeout)
 
 
 class AcceleratedRanks(Ranks):
@@ -45,10 +27,21 @@ class AcceleratedRanks(Ranks):
     Opening them turns off the libraries' progress bars, and their warnings about renamed arguments.
 
     Args:
-        timeout: how long a rank waits for another one. The first ranks that a process opens decide it.
+        wait_s: seconds for which a rank waits for another one: trl.ddp_timeout. The first ranks that a process opens
+            decide it.
+
+    Raises:
+        ConfigError: that is no number of seconds.
     """
 
-    def __init__(self, timeout: timedelta = timedelta(seconds=_WAIT_S)) -> None:
+    def __init__(self, wait_s: float) -> None:
+        try:
+            timeout = timedelta(seconds=wait_s)
+        except (TypeError, ValueError, OverflowError):
+            raise ConfigError(
+                f"trl.ddp_timeout = {wait_s!r} is no number of seconds; give one, such as {WAIT_S}.",
+                ("trl", "ddp_timeout"),
+            ) from None
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         disable_progress_bars()
         warnings.filterwarnings("ignore", category=FutureWarning, module=r"(transformers|trl|peft)\.")
