@@ -10,16 +10,12 @@ from typing import Any
 
 import pytest
 
-from podium.calls import Dispatcher
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import UsageError
-from podium.scoring import RolloutRequest, ScoringSession, open_session
-from podium.scoring.service import serve_session
 from podium.train.preflight import Preflight, preflight
 from podium.train.ranks import Ranks
 from podium.train.schedule import generate_tasks
 from podium.train.settings import TrainSettings
-from podium.types import Message
 from podium_testing import FaultServer
 
 Settings = dict[str, Any]
@@ -245,59 +241,6 @@ def test_preflight_raises_a_single_problem_unchanged() -> None:
     found.attempt(lambda: Checkpoint.read("nowhere"))
     with pytest.raises(UsageError, match=r"^nowhere is not a folder"):
         found.require()
-
-
-def test_preflight_checks_prompt_lengths_of_the_scoring_service(settings: Settings) -> None:
-    async def refusals() -> tuple[list[str], list[str]]:
-        async with (
-            open_session(TrainSettings.model_validate(settings), Dispatcher()) as session,
-            serve_session(session) as url,
-        ):
-            served = settings | {"scoring_url": url}
-            long = served | {"grpo": settings["grpo"] | {"max_tokens": 1000}}
-            found = []
-            for chosen in (served, long):
-                one_run = TrainSettings.model_validate(chosen)
-                async with preflight(one_run, None) as one:
-                    assert one.workers is None
-                    assert one.task_count == 20
-                    assert one.longest_prompt > 100
-                    found.append([str(refusal) for refusal in one.problems])
-            return found[0], found[1]
-
-    fits, too_long = asyncio.run(refusals())
-
-    assert fits == []
-    assert ["exceeds the 1,024 that the model can read" in refusal for refusal in too_long] == [True]
-
-
-class TogetherOnly(ScoringSession):
-    """Gives no prompt before all of its 20 are asked for."""
-
-    asked = 0
-    all_asked: asyncio.Event
-
-    async def prompt(self, request: RolloutRequest) -> tuple[Message, ...] | None:
-        self.asked += 1
-        if self.asked == len(self.tasks):
-            self.all_asked.set()
-        await self.all_asked.wait()
-        return await super().prompt(request)
-
-
-async def test_a_service_is_asked_for_prompts_together_and_by_rank_0_alone(
-    settings: Settings,
-) -> None:
-    experiment = TrainSettings.model_validate(settings)
-    async with open_session(experiment, Dispatcher()) as opened:
-        session = TogetherOnly(experiment, opened.tasks, opened.pool, Dispatcher())
-        session.all_asked = asyncio.Event()
-        async with serve_session(session, drain_s=0) as url, asyncio.timeout(60):
-            served = experiment.model_copy(update={"scoring_url": url})
-            async with preflight(served, None, ranks=RankOf(2, index=1)) as found:
-                assert (found.problems, session.asked) == ([], 0)
-            async with preflight(served, None, ranks=RankOf(2)) as found:
-                assert (found.problems, session.asked) == ([], 20)
 
 
 def test_a_model_on_the_hub_is_described_without_its_weights(

@@ -67,7 +67,7 @@ async def dry_run(settings: TrainSettings, run: Path | None, *, calls: DispatchO
         document = {
             "iterations": settings.grpo.iterations,
             "problems": [str(problem) for problem in checks.problems],
-            "tasks": checks.task_count,
+            "tasks": len(checks.tasks),
             "longest_prompt": checks.longest_prompt,
             "workers": checks.workers,
             "gpu": None if gpu is None else _gpu_figures(gpu),
@@ -85,17 +85,11 @@ def _run_sentence(settings: TrainSettings, checks: Preflight) -> str:
     return (
         f"{counted(grpo.iterations, 'iteration')} of {counted(grpo.questions, 'question')} x {grpo.group} plans, "
         f"from {settings.start}, over the pool {settings.pool}; "
-        f"{counted(checks.task_count, 'task')} of {settings.tasks}{longest}."
+        f"{counted(len(checks.tasks), 'task')} of {settings.tasks}{longest}."
     )
 
 
 def _print_workers(settings: TrainSettings, workers: WorkerEstimate | None, budget_usd: float | None) -> None:
-    if settings.scoring_url is not None:
-        say(
-            f"Workers: the scoring service at {settings.scoring_url} calls them. To try them, start a dry run there, "
-            "without scoring_url."
-        )
-        return
     if workers is None:
         say("Workers: not estimated, since the pool or the tasks cannot be opened.")
         return

@@ -5,11 +5,9 @@ A run opens its parts here and continues with them. A dry run lists the reasons.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,7 +19,7 @@ from podium.errors import CheckpointError, ConfigError, PodiumError, StoreError,
 from podium.files import lock_folder
 from podium.rollout.data_fingerprint import DataFingerprint
 from podium.rollout.run_folder import RunFolder
-from podium.scoring import Client, RolloutRequest, ScoringBackend, ScoringSession
+from podium.scoring import RolloutRequest, ScoringSession
 from podium.scoring.training_tasks import open_training_tasks, open_validation_tasks, without_held_out
 from podium.sqlite_files import default_store
 from podium.store.answers import past_answers
@@ -41,13 +39,10 @@ from podium.train.trained_policy import find_start, open_codec, open_tokenizer, 
 from podium.types import estimate_tokens
 from podium.workers.build import UnavailableWorker
 from podium.workers.pool import Pool
-from podium.workers.redaction import read_key
 
 T = TypeVar("T")
 DispatcherFactory = Callable[[Pool], AbstractContextManager[Dispatcher]]
 """A function that opens the dispatcher of a pool's workers. It is called once, after the run's folder was made."""
-_CONCURRENT_PROMPTS = 64
-"""Prompts that a scoring service is asked for at the same time."""
 
 
 def open_engine(settings: TrainSettings) -> TrainingEngine[Any]:
@@ -120,8 +115,6 @@ class Preflight:
     codec: PromptCodec | None = None
     tasks: Mapping[str, Task] = field(default_factory=dict)
     eval_tasks: Mapping[str, Task] = field(default_factory=dict)
-    task_count: int = 0
-    """The number of training questions, also if a scoring service has them."""
     longest_prompt: int = 0
     """Tokens of the longest prompt of a first round. Without a tokenizer, an estimate of four characters per token."""
     workers: WorkerEstimate | None = None
@@ -177,8 +170,7 @@ async def preflight(
 ) -> AsyncIterator[Preflight]:
     """Open what a run needs, and collect all reasons to refuse it. Closes the pool at the end.
 
-    Only GRPO calls workers, or the scoring service, and only from its first rank. Elsewhere neither the workers' keys
-    nor the tasks are needed.
+    Only GRPO calls workers, and only from its first rank. Elsewhere neither their keys nor the tasks are needed.
 
     Args:
         folder: the folder of the run. None if there is none yet. Nothing is written to it.
@@ -209,13 +201,10 @@ async def preflight(
     checks.pool = checks.attempt(lambda: policy_pool(open_pool(settings.pool, ready=False), settings.prompt))
     try:
         if checks.pool is not None and settings.stage == "grpo" and checks.ranks.is_first:
-            if settings.scoring_url is not None:
-                await _check_service(checks, settings)
-            else:
-                await _check_questions(checks, settings, checks.pool, on_warning)
-                begun = folder is not None and (folder / "config.json").is_file()
-                if run_budget_usd is not None and not begun:
-                    _check_budget(checks, settings, run_budget_usd)
+            await _check_questions(checks, settings, checks.pool, on_warning)
+            begun = folder is not None and (folder / "config.json").is_file()
+            if run_budget_usd is not None and not begun:
+                _check_budget(checks, settings, run_budget_usd)
         yield checks
     finally:
         if checks.pool is not None:
@@ -233,36 +222,6 @@ def _open_model(checks: Preflight, settings: TrainSettings, *, weights: bool) ->
         checks.codec = checks.attempt(lambda: open_codec(settings, start, checks.tokenizer))
 
 
-def open_client(settings: TrainSettings) -> Client:
-    """A client of the scoring service that the settings name. It refuses a service with other settings.
-
-    Raises:
-        ConfigError: the service's key is not in the environment.
-        UsageError: the address is not an http or https URL.
-    """
-    assert settings.scoring_url is not None
-    key = settings.scoring_key_env and read_key(settings.scoring_key_env, where=("scoring_key_env",))
-    return Client(settings.scoring_url, key=key, settings=settings)
-
-
-async def _check_service(checks: Preflight, settings: TrainSettings) -> None:
-    """Check the prompts of the run's scoring service. The service itself checks its pool, tasks and budget."""
-    if settings.grpo.eval_every:
-        checks.problems.append(
-            ConfigError(
-                "grpo.eval_every: a scoring service has the training questions alone; set grpo.eval_every = 0, or "
-                "leave out scoring_url."
-            )
-        )
-    try:
-        async with open_client(settings) as client:
-            task_ids = (await client.info()).tasks
-            checks.task_count = len(task_ids)
-            await _check_prompts(checks, settings, client, task_ids)
-    except PodiumError as error:
-        checks.problems.append(error)
-
-
 async def _check_questions(
     checks: Preflight, settings: TrainSettings, pool: Pool, on_warning: Callable[[str], None]
 ) -> None:
@@ -273,7 +232,6 @@ async def _check_questions(
         if isinstance(worker, UnavailableWorker)
     ]
     checks.tasks = checks.attempt(lambda: _open_tasks(settings, pool, on_warning)) or {}
-    checks.task_count = len(checks.tasks)
     if settings.grpo.eval_every:
         size = settings.grpo.eval_questions
         checks.eval_tasks = checks.attempt(lambda: open_validation_tasks(settings, pool, size)) or {}
@@ -282,7 +240,7 @@ async def _check_questions(
     )
     if session is None or not checks.tasks:
         return
-    await _check_prompts(checks, settings, session, [*checks.tasks, *checks.eval_tasks])
+    await _check_prompts(checks, settings, session)
     store = Path(default_store())  # The user's earlier traces have the lengths of workers' answers.
     past = checks.attempt(lambda: past_answers(store) if store.is_file() else {})
     checks.workers = estimate_workers(
@@ -317,21 +275,17 @@ def _generated_tasks(settings: TrainSettings, on_warning: Callable[[str], None])
         left_out |= drawn.keys() - kept.keys()
 
 
-async def _check_prompts(
-    checks: Preflight, settings: TrainSettings, scoring: ScoringBackend, tasks: Iterable[str]
-) -> None:
+async def _check_prompts(checks: Preflight, settings: TrainSettings, session: ScoringSession) -> None:
     """Refuse a run in which a prompt of a first round leaves no room for a plan."""
     where = ""
-    remaining = iter(tasks)
-    while part := list(islice(remaining, _CONCURRENT_PROMPTS)):
-        lengths = await asyncio.gather(
-            *(_prompt_tokens(scoring, task, checks.codec) for task in part), return_exceptions=True
-        )
-        for task, length in zip(part, lengths, strict=True):
-            if isinstance(length, BaseException):
-                raise length
-            if length > checks.longest_prompt:
-                checks.longest_prompt, where = length, task
+    for task in (*checks.tasks, *checks.eval_tasks):
+        messages = await session.prompt(RolloutRequest(task=task, group="check")) or ()
+        if checks.codec is None:
+            length = sum(estimate_tokens(message.content) for message in messages)
+        else:
+            length = len(checks.codec.encode(messages))
+        if length > checks.longest_prompt:
+            checks.longest_prompt, where = length, task
     room = settings.grpo.max_tokens
     if checks.codec is None or checks.start is None or checks.longest_prompt + room <= checks.start.context:
         return
@@ -342,13 +296,6 @@ async def _check_prompts(
             "fewer workers (pool_sampling), or take a model with a longer context."
         )
     )
-
-
-async def _prompt_tokens(scoring: ScoringBackend, task: str, codec: PromptCodec | None) -> int:
-    messages = await scoring.prompt(RolloutRequest(task=task, group="check")) or ()
-    if codec is None:
-        return sum(estimate_tokens(message.content) for message in messages)
-    return len(codec.encode(messages))
 
 
 def _check_budget(checks: Preflight, settings: TrainSettings, budget_usd: float) -> None:

@@ -29,7 +29,6 @@ from podium.train.metrics_recorder import Recorder
 from podium.train.preflight import (
     DispatcherFactory,
     hold_training_folder,
-    open_client,
     open_engine,
     preflight,
 )
@@ -66,16 +65,12 @@ async def run_grpo(
     ):
         prepared = checks.require()
         settings, ranks = prepared.settings, prepared.ranks
-        local = ranks.is_first and settings.scoring_url is None  # A scoring service has its own questions.
-        data = DataFingerprint.of(prepared.tasks.values(), prepared.pool) if local else None
+        data = DataFingerprint.of(prepared.tasks.values(), prepared.pool) if ranks.is_first else None
         run = ranks.run_on_first(
             lambda: opened.enter_context(hold_training_folder(folder, settings, data=data))
         )
-        dispatcher = None
-        if settings.scoring_url is None:
-            dispatcher = ranks.run_on_first(lambda: opened.enter_context(make_dispatcher(prepared.pool)))
         tell = say if ranks.is_first else lambda line: None
-        async with open_scoring(prepared, folder, dispatcher) as scored:
+        async with open_scoring(prepared, folder, make_dispatcher) as scored:
             total = settings.plans_with(len(prepared.eval_tasks))
             with Progress(tell, noun="plans", total=total) as progress:
                 progress.phase("loading the model")
@@ -89,7 +84,7 @@ async def run_grpo(
 
 @dataclass(frozen=True, slots=True)
 class OpenedScoring:
-    """What scores the plans of this rank, and the ids of the questions that it knows."""
+    """What scores the plans of this rank, and the ids of its questions."""
 
     backend: ScoringBackend
     tasks: Sequence[str]
@@ -120,22 +115,15 @@ def make_job(
 
 @asynccontextmanager
 async def open_scoring(
-    prepared: PreparedTraining, folder: Path, dispatcher: Dispatcher | None
+    prepared: PreparedTraining, folder: Path, make_dispatcher: DispatcherFactory
 ) -> AsyncIterator[OpenedScoring]:
-    """Open the scoring session for the plans of this rank.
+    """Open what scores the plans of this rank: on the first one a session, which it serves to others if there are any.
 
-    If the configuration names a scoring service, all ranks use it. Otherwise the first rank opens a session in its own
-    process, and serves it to other ranks if there are any.
-
-    Args:
-        dispatcher: calls the workers of the first rank's session. None on a rank that opens no session.
+    Raises:
+        PodiumError: the first rank could not open it. Every rank raises the error.
     """
     settings, ranks = prepared.settings, prepared.ranks
-    if settings.scoring_url is not None:
-        async with open_client(settings) as client:
-            yield OpenedScoring(client, (await client.info()).tasks)
-    elif ranks.is_first:
-        assert dispatcher is not None
+    if ranks.is_first:
         tasks, eval_tasks = list(prepared.tasks), list(prepared.eval_tasks)
         async with AsyncExitStack() as opened:
             invitation: object = None
@@ -145,7 +133,7 @@ async def open_scoring(
                     settings,
                     prepared.tasks,
                     prepared.pool,
-                    dispatcher,
+                    opened.enter_context(make_dispatcher(prepared.pool)),
                     eval_tasks=prepared.eval_tasks,
                     seeds=iteration_seeds(schedule(settings, tasks), settings.seed),
                     on_trace=store.add,

@@ -65,13 +65,8 @@ def schedule(settings: TrainSettings, tasks: Sequence[str]) -> list[ScheduledGro
 
 
 def has_generated_tasks(settings: TrainSettings) -> bool:
-    """Whether each iteration draws new questions from a generated task set without a limit.
-
-    A scoring service has its own list of questions.
-    """
-    return (
-        settings.tasks in generated_names() and settings.task_limit is None and settings.scoring_url is None
-    )
+    """Whether each iteration draws new questions from a generated task set without a limit."""
+    return settings.tasks in generated_names() and settings.task_limit is None
 
 
 def generate_tasks(settings: TrainSettings, without: Container[str] = ()) -> dict[str, Task]:

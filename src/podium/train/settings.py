@@ -179,10 +179,6 @@ class TrainSettings(ScoringSettings):
     """Arguments of peft's LoraConfig. Default: all weights are trained."""
     quantization: dict[str, Any] | None = None
     """Arguments of transformers' BitsAndBytesConfig, for QLoRA."""
-    scoring_url: str | None = None
-    """The URL of a running scoring service. Default: the run scores its own plans."""
-    scoring_key_env: str | None = None
-    """The environment variable that holds that service's key."""
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
@@ -230,8 +226,6 @@ CHANGEABLE_ON_RESUME = (
     "grpo.eval_questions",
     "sft.micro_batch",
     "sft.save_every",
-    "scoring_url",
-    "scoring_key_env",
     "trl.report_to",
 )
 """Settings that a resumed run may change, since they do not change what is learned."""
