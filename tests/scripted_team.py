@@ -19,8 +19,7 @@ from podium.tasks.task import GeneratedTasks, Split, Task
 from podium.trace import Reply
 from podium.types import Limits, Price, Profile, Question, Usage, estimate_tokens
 from podium.workers import Pool, VoteWorker
-from podium.workers.base import Request, Worker
-from podium.workers.traits import COSTLESS
+from podium.workers.base import COSTLESS, Request, Worker
 
 SKILLS = ("plus", "minus", "times", "modulo")
 _STEP = re.compile(rf"({'|'.join(SKILLS)}) (\d+)")

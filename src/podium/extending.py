@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     from podium.tasks.sets.base import Sample, TaskSetSpec
     from podium.tasks.task import GeneratedTasks, Grade, Task
     from podium.trace import Plan, Reply
-    from podium.workers.base import Request, Worker
+    from podium.workers.base import Request, Worker, WorkerTraits
     from podium.workers.build import BuildContext, WorkerKind
     from podium.workers.spec import WorkerSpec
-    from podium.workers.traits import WorkerTraits
 
 __all__ = ["BuildContext", "Reply", "Request", "Worker", "WorkerKind", "WorkerSpec", "WorkerTraits"]
 __all__ += ["BaselineContext", "BaselineSpec", "LoadedModel", "ModelLoader", "Plan", "PlanRequest", "Planner"]
@@ -41,10 +40,9 @@ _NAMES = {
     "podium.tasks.sets.base": ("Sample", "TaskSetSpec"),
     "podium.tasks.task": ("GeneratedTasks", "Grade", "Task"),
     "podium.trace": ("Plan", "Reply"),
-    "podium.workers.base": ("Request", "Worker"),
+    "podium.workers.base": ("Request", "Worker", "WorkerTraits"),
     "podium.workers.build": ("BuildContext", "WorkerKind"),
     "podium.workers.spec": ("WorkerSpec",),
-    "podium.workers.traits": ("WorkerTraits",),
 }
 
 

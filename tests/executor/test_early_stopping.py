@@ -17,8 +17,7 @@ from podium.trace import Plan, Reply, RoundTrace, Span
 from podium.types import Budget, Message, Price, Profile, Question, Rating
 from podium.workers.base import Request, Worker
 from podium.workers.scripted import ScriptedWorker
-from podium.workers.traits import responses_to_get_next
-from podium.workers.vote import VoteWorker, winner_is_certain
+from podium.workers.vote import VoteWorker, responses_to_get_next, winner_is_certain
 from podium.workflow import Acceptance, Access, Step, Workflow
 
 BROKEN = WorkerError("It broke.", kind="status")

@@ -19,7 +19,7 @@ from typing import Literal
 
 from podium.extending import Reply, Request, Worker, WorkerKind, WorkerSpec
 from podium.types import Usage
-from podium.workers.traits import LOCAL_MODEL, TOOL, COSTLESS
+from podium.workers.base import COSTLESS, LOCAL_MODEL, TOOL
 
 
 class ShoutSpec(WorkerSpec):

@@ -4,8 +4,7 @@ import time
 from collections.abc import Sequence
 from random import Random
 
-from podium.workers.traits import responses_to_get_next
-from podium.workers.vote import vote_key, winner_is_certain
+from podium.workers.vote import responses_to_get_next, vote_key, winner_is_certain
 
 
 def test_a_vote_of_many_long_responses_chooses_the_next_steps_quickly() -> None:

@@ -20,10 +20,9 @@ from podium.errors import CheckpointError, ConfigError, UsageError, WorkerError
 from podium.reading.thoughts import ThoughtSplitter, split_thoughts
 from podium.trace import Reply
 from podium.types import Message, Price, Profile
-from podium.workers.base import Request, Worker
+from podium.workers.base import LOCAL_MODEL, Request, Worker
 from podium.workers.build import BuildContext
 from podium.workers.spec import LocalSpec
-from podium.workers.traits import LOCAL_MODEL
 from podium.workers.view import WorkerView
 
 _MILLION = 1_000_000

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from podium.executor.question_context import QuestionContext
 from podium.trace import Span
 from podium.types import Profile
+from podium.workers.base import AnswerKey, StoppingRule
 from podium.workers.pool import Pool
-from podium.workers.traits import AnswerKey, StoppingRule, responses_to_get_next
+from podium.workers.vote import responses_to_get_next
 from podium.workflow import Step, Workflow
 
 _OUTPUT_SHARE = 4

@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.reading.same_answer import answer_key
-from podium.workers.traits import responses_to_get_next
-from podium.workers.vote import vote_key, winner_is_certain
+from podium.workers.vote import responses_to_get_next, vote_key, winner_is_certain
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

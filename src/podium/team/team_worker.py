@@ -19,9 +19,15 @@ from podium.team.opened_planner import OpenedPlanner
 from podium.team.runner import Runner
 from podium.trace import Reply, Trace
 from podium.types import Limits, Message, Profile, ProviderState, Question, Spent
-from podium.workers.base import Request, Worker, costly_workers, has_costly_workers, has_paid_workers
+from podium.workers.base import (
+    Request,
+    Worker,
+    WorkerTraits,
+    costly_workers,
+    has_costly_workers,
+    has_paid_workers,
+)
 from podium.workers.pool import Pool
-from podium.workers.traits import WorkerTraits
 
 _TEAM = "podium_team"
 """The key in a team's provider state that holds the provider state of the inner worker."""

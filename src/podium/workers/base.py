@@ -1,21 +1,28 @@
-"""The base of all workers, and the request that a worker gets. `podium.trace` has its reply."""
+"""The base of all workers with their traits, and the request that a worker gets. `podium.trace` has its reply."""
 
 from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any
+from typing import Any, Literal
 
 from podium.errors import WorkerError
 from podium.trace import Reply
 from podium.types import AnswerOptions, Limits, Message, Profile, Receipt
 from podium.workers.spend_limit import SpendLimit
-from podium.workers.traits import WorkerTraits
 from podium.workers.view import WorkerView, read_view
+
+StoppingRule = Callable[[str, Sequence[str | None]], bool]
+"""A function that says whether a tool's result is certain although some responses are still to come.
+
+Its arguments are the subtask, and the responses that the tool reads, in order. A response is None if it is still to
+come, and "" if its step failed."""
+AnswerKey = Callable[[str], str | None]
+"""A function that returns the key of a response. Responses with equal keys count as one answer."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +92,37 @@ async def time_limit(seconds: float, grace_s: float = 0.0) -> AsyncIterator[None
         failure = f"It raised {type(error).__name__}: {error}".rstrip(": .")
         reason = f"No answer within {seconds:g} s" if limit.expired() else failure
         raise WorkerError(f"{reason}.", kind="timeout", retryable=True) from None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerTraits:
+    """What sort of worker a worker is. A kind of workers declares the same traits in its spec class, which is read
+    before a worker is built."""
+
+    role: Literal["model", "tool", "program"] = "program"
+    """"model": a language model, which may conduct. "tool": runs no model, and works on what earlier steps gave.
+    "program": anything else, such as a command or a team."""
+    cost: Literal["money", "compute", "nothing"] = "money"
+    """What the worker's calls cost. A model that runs here costs "compute". A tool, a script or a recording costs
+    "nothing"."""
+    takes_extra: bool = False
+    """Whether `AnswerOptions.extra` reaches the worker's model."""
+    keeps_time_limit: bool = False
+    """Whether a call ends within `limits.timeout` by itself. Otherwise the caller cancels it at that time."""
+    pays_for_own_calls: bool = False
+    """Whether the worker reserves and settles the dollars of its calls in `Request.spend_limits`, as a team does."""
+    stopping_rule: StoppingRule | None = None
+    """Says whether a tool's result is certain before all responses are there. None if the tool needs all responses."""
+    answer_key: AnswerKey = str
+    """The key of a response for `stopping_rule`. It has the same result for two responses with equal keys."""
+
+
+TOOL = WorkerTraits(role="tool", cost="nothing")
+COSTLESS = WorkerTraits(cost="nothing")
+"""The traits of a worker whose answers are scripted or recorded."""
+ENDPOINT = WorkerTraits(role="model", takes_extra=True, keeps_time_limit=True)
+LITELLM = WorkerTraits(role="model", keeps_time_limit=True)
+LOCAL_MODEL = WorkerTraits(role="model", cost="compute")
 
 
 class Worker(ABC):

@@ -16,9 +16,8 @@ from podium.reading.answer import final_answer
 from podium.reading.arithmetic import compute, find_expressions, format_number
 from podium.trace import Reply
 from podium.workers import tool
-from podium.workers.base import Request, Worker
+from podium.workers.base import TOOL, Request, Worker
 from podium.workers.spec import CalculatorSpec
-from podium.workers.traits import TOOL
 
 NO_EXPRESSION = tool.no_result(
     "neither the subtask nor a final answer that is shown holds a formula of numbers"

@@ -20,9 +20,8 @@ from podium.sandbox.sandbox_pool import open_pool
 from podium.trace import Reply
 from podium.types import Usage
 from podium.workers import tool
-from podium.workers.base import Request, Worker
+from podium.workers.base import TOOL, Request, Worker
 from podium.workers.spec import CodeSpec
-from podium.workers.traits import TOOL
 
 NO_PROGRAM = tool.no_result("neither the subtask nor a response that is shown holds a Python program")
 _CHARS_PER_TOKEN = 4

@@ -11,8 +11,7 @@ from typing import Final
 
 from podium.errors import WorkerError
 from podium.trace import Reply
-from podium.workers.base import Request, Worker
-from podium.workers.traits import COSTLESS
+from podium.workers.base import COSTLESS, Request, Worker
 
 ENVIRONMENT: Final = "environment"
 """The kind of the errors of a `FailingWorker`. They are part of the exercise, so their rollouts are not left out."""

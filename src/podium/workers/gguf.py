@@ -22,13 +22,12 @@ from threading import Lock
 from podium.child_process import ChildEndedError, ChildProcess, ChildSilentError
 from podium.errors import ConfigError, WorkerError
 from podium.trace import Reply
-from podium.workers.base import Request
+from podium.workers.base import LOCAL_MODEL, Request
 from podium.workers.chat.endpoint import Endpoint
 from podium.workers.command import kept_environment
 from podium.workers.connections import Connections
 from podium.workers.openai import OpenAIWorker
 from podium.workers.spec import GgufSpec
-from podium.workers.traits import LOCAL_MODEL
 
 _HUB = "hub:"
 """The prefix of a file's name on the Hugging Face hub: hub:OWNER/NAME/FILE.gguf."""

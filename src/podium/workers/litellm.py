@@ -24,13 +24,12 @@ from pydantic import SecretStr
 
 from podium.errors import ConfigError, WorkerError, WorkerErrorKind
 from podium.trace import Reply
-from podium.workers.base import Request
+from podium.workers.base import LITELLM, Request
 from podium.workers.chat.chat_worker import ChatWorker
 from podium.workers.chat.failures import ProviderError
 from podium.workers.chat.response_reader import ResponseReader
 from podium.workers.redaction import Secrets
 from podium.workers.spec import LiteLLMSpec
-from podium.workers.traits import LITELLM
 
 _STOLEN_RELEASES = ("1.82.7", "1.82.8")
 """Releases of March 2026 that sent their users' keys to an attacker."""

@@ -10,12 +10,12 @@ from typing import Any
 import aiohttp
 from aiohttp.abc import AbstractStreamWriter
 
+from podium.workers.base import ENDPOINT
 from podium.workers.chat.chat_worker import ChatWorker
 from podium.workers.chat.endpoint import Endpoint
 from podium.workers.chat.failures import Failures
 from podium.workers.chat.response_reader import ResponseReader
 from podium.workers.spec import ChatSpec
-from podium.workers.traits import ENDPOINT
 
 _CLOSES = "llama.cpp"
 """The `Server` header of one that closes the connection of a streamed reply although it says that it keeps it. A call

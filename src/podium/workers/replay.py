@@ -19,8 +19,7 @@ from podium.reading.thoughts import split_thoughts, without_thoughts
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording, ShownContext, reference
 from podium.trace import Reply
 from podium.types import Limits, Message, Profile, Usage, estimate_tokens
-from podium.workers.base import Request, Worker
-from podium.workers.traits import COSTLESS
+from podium.workers.base import COSTLESS, Request, Worker
 from podium.workers.view import WorkerView, read_view
 
 

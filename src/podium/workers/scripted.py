@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 from podium.errors import WorkerError
 from podium.trace import Reply
 from podium.types import Limits, Profile, Spent, Usage, estimate_tokens
-from podium.workers.base import Request, Worker
-from podium.workers.traits import COSTLESS
+from podium.workers.base import COSTLESS, Request, Worker
 
 
 class ScriptedWorker(Worker):

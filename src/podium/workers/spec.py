@@ -14,8 +14,8 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from podium.config import Settings
 from podium.errors import WorkerErrorKind
 from podium.types import Limits, Price, Profile
+from podium.workers.base import COSTLESS, ENDPOINT, LITELLM, LOCAL_MODEL, TOOL, WorkerTraits
 from podium.workers.chat.endpoint import check_names, check_plain, check_query
-from podium.workers.traits import COSTLESS, ENDPOINT, LITELLM, LOCAL_MODEL, TOOL, WorkerTraits
 
 
 def _check_one_line(name: str) -> str:

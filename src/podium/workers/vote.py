@@ -16,15 +16,16 @@ from podium.reading.answer import final_answer
 from podium.reading.same_answer import answer_key, sorted_json
 from podium.trace import Reply, VoteCount
 from podium.workers import tool
-from podium.workers.base import Request, Worker
+from podium.workers.base import TOOL, AnswerKey, Request, StoppingRule, Worker
 from podium.workers.spec import VoteSpec
-from podium.workers.traits import TOOL
 
 VOTE = "vote"
 """The tool's name in a pool, by which baselines and policies that read ratings find it."""
 NOTHING = tool.no_result("no response that is shown gives an answer")
 _NEW_ANSWER = "\n"
 """The key of an answer that no response has given. No other key has a line break."""
+_SOME_ANSWER = "Answer: something"
+"""A response with an answer that no response has given yet."""
 _CACHED_KEYS = 1024
 """More than the responses of one vote, whose keys are needed again after each turn of an early-stopping vote."""
 _WEIGHTS = re.compile(r"\bweights:? (\d+(?:\.\d+)?(?:, \d+(?:\.\d+)?)*)")
@@ -126,3 +127,30 @@ def _weights(subtask: str, count: int) -> Sequence[float]:
     match = _WEIGHTS.search(subtask)
     weights = [float(weight) for weight in match[1].split(", ")] if match else []
     return weights if len(weights) == count else [1.0] * count
+
+
+def responses_to_get_next(
+    stopping_rule: StoppingRule,
+    subtask: str,
+    responses: Sequence[str | None],
+    order: Sequence[int],
+    answer_key: AnswerKey = str,
+) -> tuple[int, ...]:
+    """Indices of the responses to get next. There are none if the result is certain.
+
+    Args:
+        responses: what the vote will see. A response is None if it is still to come, and "" if its step failed.
+        order: indices of responses, the cheapest first.
+        answer_key: as in `WorkerTraits`.
+    """
+    if stopping_rule(subtask, responses):
+        return ()
+    waiting = [index for index in order if responses[index] is None]
+    next_texts = {answer_key(text): text for text in (_SOME_ANSWER, *responses) if text}.values()
+    for count in range(1, len(waiting)):
+        turn = waiting[:count]
+        for text in next_texts:
+            filled = [text if index in turn else response for index, response in enumerate(responses)]
+            if stopping_rule(subtask, filled):
+                return tuple(turn)
+    return tuple(waiting)
