@@ -4,10 +4,9 @@ A call reserves dollars and tokens in a budget, waits for its worker's limits, i
 its true cost. This package knows neither workflows nor plans. The executor calls fallbacks.
 """
 
-from podium.calls.attempt_log import AttemptLog
 from podium.calls.dispatcher import Dispatcher
 from podium.calls.ledger import Ledger, Reservation, SubLedger
-from podium.calls.worker_call import CallContext, RetrySettings, WorkerCall
+from podium.calls.worker_call import AttemptLog, CallContext, RetrySettings, WorkerCall
 
 __all__ = [
     "AttemptLog",
