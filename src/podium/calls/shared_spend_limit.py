@@ -107,10 +107,7 @@ class SharedSpendLimit(SpendLimit):
 
     def reserve(self, usd: float) -> str | None:
         """Reserve `usd`, as `SpendLimit.reserve` does. A call that costs nothing writes nothing."""
-        if self._failure is not None:
-            self._write_settlements()
-        if self._failure is not None:
-            raise self._failure
+        self._mend()
         try:
             self._open_day()
             return super().reserve(usd)
@@ -168,6 +165,13 @@ class SharedSpendLimit(SpendLimit):
             self._reserved_here -= reserved
             self._wake()
 
+    def _mend(self) -> None:
+        """Write settlements that could not be written, or raise the `StoreError` of the oldest."""
+        if self._failure is not None:
+            self._write_settlements()
+        if self._failure is not None:
+            raise self._failure
+
     def _retry_settlements(self) -> None:
         self._retrying = False
         self._write_settlements()
@@ -189,10 +193,7 @@ class SharedSpendLimit(SpendLimit):
             StoreError: a settlement cannot be written; its reservation stays reserved.
         """
         while self._reserved_here:
-            if self._failure is not None:
-                self._write_settlements()
-            if self._failure is not None:
-                raise self._failure
+            self._mend()
             if self._reserved_here:
                 await self.wait_until_settled()
 

@@ -50,7 +50,7 @@ class Endpoint:
         headers: Mapping[str, str] | None = None,
         secret_headers: Mapping[str, str] | None = None,
     ) -> None:
-        parts = _address(base_url)
+        parts = split_address(base_url)
         self.connections = connections
         self.base_url = base_url.rstrip("/").removesuffix("/chat/completions").rstrip("/")
         self.host = parts.hostname or ""
@@ -81,8 +81,8 @@ class Endpoint:
         return {"Content-Type": "application/json", **self.headers, **secret}
 
 
-def _address(base_url: str) -> SplitResult:
-    """The parts of an endpoint's address, or a `ConfigError`, which repeats no secret in the address."""
+def split_address(base_url: str) -> SplitResult:
+    """The parts of an endpoint's address. Another text is a `ConfigError`, which repeats no secret in it."""
     if "@" in base_url:
         raise ConfigError(
             "base_url has a user name or an @; name a variable with the key in api_key_env instead.", _WHERE

@@ -14,12 +14,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlunsplit
 
 import aiohttp
 
-from podium.errors import UsageError
-from podium.workers.chat.endpoint import Endpoint
+from podium.errors import ConfigError, UsageError
+from podium.workers.chat.endpoint import Endpoint, split_address
 from podium.workers.connections import Connections
 from podium.workers.discovery import lists
 from podium.workers.discovery.models import FoundServer
@@ -86,12 +86,9 @@ def _root(url: str) -> str:
     """The address before /v1 in a standard form, so that no server is asked twice."""
     written = url.strip() if "://" in url else f"http://{url.strip()}"
     try:
-        parts = urlsplit(written)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable or "@" in written or "?" in written or " " in written:
-        raise UsageError(f"{url!r} is not an address such as http://127.0.0.1:8080/v1.")
+        parts = split_address(written)
+    except ConfigError:
+        raise UsageError(f"{url!r} is not an address such as http://127.0.0.1:8080/v1.") from None
     path = re.sub(r"(?:/v1)?(?:/chat/completions|/models)?/*$", "", parts.path)
     return urlunsplit((parts.scheme, parts.netloc.lower(), path, "", ""))
 
