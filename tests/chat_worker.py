@@ -20,9 +20,11 @@ class ChatClient:
         key: str | None = None,
         *,
         connections: Connections | None = None,
+        max_tokens_key: Any = None,
         **parts: Any,
     ) -> None:
         self.endpoint = Endpoint(base_url, key, connections or Connections(), **parts)
+        self.max_tokens_key = max_tokens_key
         self.workers: dict[str, OpenAIWorker] = {}
 
     async def close(self) -> None:
@@ -47,5 +49,5 @@ def chat_worker(profile: Profile, client: ChatClient, model: str = "m", **settin
     )
     settled = spec.model_dump_json()
     if settled not in client.workers:
-        client.workers[settled] = OpenAIWorker(spec, client.endpoint, model)
+        client.workers[settled] = OpenAIWorker(spec, client.endpoint, model, client.max_tokens_key)
     return client.workers[settled]

@@ -95,6 +95,7 @@ async def test_a_table_of_a_pool_file_describes_an_endpoint(
         query = { api-version = "2024-10-21" }
         headers = { X-Title = "Podium" }
         headers_env = { X-Gate = "PODIUM_TEST_GATE" }
+        max_tokens_key = "max_completion_tokens"
         stream = true
         send_seed = true
         limits = { max_tokens = 5, first_token_timeout = 5 }
@@ -109,7 +110,7 @@ async def test_a_table_of_a_pool_file_describes_an_endpoint(
     assert headers["X-Gate"] == "Bearer gate-0123456789"
     assert "Authorization" not in headers
     assert endpoint.queries == [{"api-version": "2024-10-21"}]
-    assert (body["max_tokens"], body["stream"]) == (5, True)
+    assert (body["max_completion_tokens"], body["stream"]) == (5, True)
     assert (body["reasoning_effort"], body["thinking"]) == ("low", {"budget_tokens": 1024})
     assert isinstance(body["seed"], int)
 
@@ -172,6 +173,7 @@ def test_secrets_are_not_part_of_the_identity(tmp_path: Path, monkeypatch: pytes
         ("extra = { stream = true }", "stream has a setting of its own; use that instead of extra."),
         ("extra = { messages = [] }", "messages are made for each question; leave them out."),
         ('extra = { api_key = "hush" }', "'api_key' looks like a secret"),
+        ('max_tokens_key = "max_token"', "did you mean 'max_tokens'?"),
         (
             'headers_env = { X-Gate = "hush-0" }',
             "headers_env.X-Gate must be the name of an environment variable, not a key.",

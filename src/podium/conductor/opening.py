@@ -99,7 +99,7 @@ def build_endpoint(settings: ConductorSettings, pool: Pool) -> Worker:
     Raises:
         ConfigError: the endpoint's key is not in the environment, or its URL is not valid.
     """
-    keys = ("model", "base_url", "api_key_env", "limits", "temperature", "extra")
+    keys = ("model", "base_url", "api_key_env", "limits", "temperature", "max_tokens_key", "extra")
     fields = {key: getattr(settings, key) for key in keys}
     spec = OpenAISpec(kind="openai", name=settings.model or "", price=settings.price or Price(), **fields)
     try:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -42,6 +42,8 @@ class ConductorSettings(Settings):
     plan."""
     temperature: float | None = Field(default=None, ge=0)
     """The sampling temperature. Default: none is sent."""
+    max_tokens_key: Literal["max_tokens", "max_completion_tokens"] | None = None
+    """The endpoint's key for `limits.max_tokens`. Default: as for a worker."""
     extra: dict[str, Any] = Field(default_factory=dict)
     """Further keys of the request's body."""
     podium_file: str | None = None
@@ -68,6 +70,7 @@ class ConductorSettings(Settings):
             "price",
             "limits",
             "temperature",
+            "max_tokens_key",
             "extra",
             "podium_file",
         }

@@ -129,7 +129,7 @@ def _build_openai(spec: OpenAISpec, context: BuildContext) -> Worker:
             for name, variable in spec.headers_env.items()
         },
     )
-    return OpenAIWorker(spec, endpoint, spec.model)
+    return OpenAIWorker(spec, endpoint, spec.model, spec.max_tokens_key)
 
 
 def _build_gguf(spec: GgufSpec, context: BuildContext) -> Worker:

@@ -14,6 +14,7 @@ from podium.workers.base import ENDPOINT
 from podium.workers.chat.chat_worker import ChatWorker
 from podium.workers.chat.endpoint import Endpoint
 from podium.workers.chat.failures import Failures
+from podium.workers.chat.request_body import MaxTokensKey
 from podium.workers.chat.response_reader import ResponseReader
 from podium.workers.spec import ChatSpec
 
@@ -46,14 +47,19 @@ class OpenAIWorker(ChatWorker):
     Args:
         spec: the worker's settings.
         model: the endpoint's name for the model.
+        max_tokens_key: the request key for the limit. Default: chosen by the address.
     """
 
     traits = ENDPOINT
 
-    def __init__(self, spec: ChatSpec, endpoint: Endpoint, model: str) -> None:
-        super().__init__(spec, model, endpoint.base_url, endpoint.connections.secrets)
-        if endpoint.host == "api.openai.com":
-            self._max_tokens_key = "max_completion_tokens"
+    def __init__(
+        self, spec: ChatSpec, endpoint: Endpoint, model: str, max_tokens_key: MaxTokensKey | None = None
+    ) -> None:
+        # OpenAI's newer models refuse max_tokens, which every other server accepts.
+        is_openai = endpoint.host == "api.openai.com"
+        default: MaxTokensKey = "max_completion_tokens" if is_openai else "max_tokens"
+        secrets = endpoint.connections.secrets
+        super().__init__(spec, model, endpoint.base_url, secrets, max_tokens_key or default)
         self._endpoint = endpoint
         self.identity = {
             **(self.identity or {}),

@@ -128,6 +128,8 @@ class OpenAISpec(ChatSpec):
     """Further headers that are secrets: for each header, the name of the environment variable that holds its value."""
     sees: bool = False
     """Whether the model understands images. Only then it gets images."""
+    max_tokens_key: Literal["max_tokens", "max_completion_tokens"] | None = None
+    """Request key for `limits.max_tokens`. Default: max_completion_tokens for api.openai.com, else max_tokens."""
 
     def to_profile(self) -> Profile:
         return super().to_profile().model_copy(update={"sees": self.sees})

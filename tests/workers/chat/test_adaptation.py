@@ -81,11 +81,10 @@ async def test_refused_token_limit_is_renamed_and_kept(keys: tuple[str, str]) ->
     async with FaultServer("4", rules=rules(RefusedParameters(names=(old,)))) as server:
         asked = chat_worker(
             Profile(name="m"),
-            ChatClient(server.url),
+            ChatClient(server.url, max_tokens_key=old),  # type: ignore[arg-type]
             "m",
             limits=Limits(max_tokens=100),
         )
-        asked._max_tokens_key = old
         for options in ({}, {"max_tokens": 7}):
             reply = await ask(asked, **options)
             assert (old in server.requests[-1].body, reply.dropped) == (False, ())

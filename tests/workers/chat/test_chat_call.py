@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from chat_worker import ChatClient, chat_worker
 from podium.errors import ConfigError
 from podium.types import Limits, Profile, Usage
+from podium.workers.chat.request_body import MaxTokensKey
 from podium.workers.connections import Connections
 
 PLAIN = {"model": "m", "messages": [{"role": "user", "content": "What is 2 + 2?"}]}
@@ -72,11 +73,18 @@ async def test_azure_takes_the_bare_key_and_a_version(endpoint: Endpoint) -> Non
 
 
 @pytest.mark.parametrize(
-    ("url", "sent"),
-    [("https://api.openai.com/v1", "max_completion_tokens"), ("https://x/v1", "max_tokens")],
+    ("url", "told", "sent"),
+    [
+        ("https://api.openai.com/v1", None, "max_completion_tokens"),
+        ("https://api.openai.com/v1", "max_tokens", "max_tokens"),
+        ("https://x/v1", None, "max_tokens"),
+        ("https://x/v1", "max_completion_tokens", "max_completion_tokens"),
+    ],
 )
-async def test_openai_gets_max_completion_tokens_by_default(url: str, sent: str) -> None:
-    worker = chat_worker(Profile(name="w"), ChatClient(url))
+async def test_openai_gets_max_completion_tokens_by_default(
+    url: str, told: MaxTokensKey | None, sent: str
+) -> None:
+    worker = chat_worker(Profile(name="w"), ChatClient(url, max_tokens_key=told))
     assert worker._max_tokens_key == sent
 
 

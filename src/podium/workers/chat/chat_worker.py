@@ -22,7 +22,7 @@ from podium.types import Message, Usage, sent_tokens
 from podium.workers.base import Request, Worker
 from podium.workers.chat.adaptation import Adaptation, AdaptedRequest, too_long
 from podium.workers.chat.failures import Failures, RequestRejectedError
-from podium.workers.chat.request_body import chat_body, sent_limit
+from podium.workers.chat.request_body import MaxTokensKey, chat_body, sent_limit
 from podium.workers.chat.response_reader import ResponseReader, StreamScrubber
 from podium.workers.chat.text_tool_calls import TextToolCallParser
 from podium.workers.chat.tool_calls import is_cut
@@ -46,18 +46,24 @@ class ChatWorker(Worker):
         model: the API's name for the model.
         shown: the API, as messages name it.
         secrets: secrets that are removed from replies and errors.
+        max_tokens_key: the request key for the limit.
     """
 
-    _max_tokens_key = "max_tokens"
-    """The key for the limit, which OpenAI's newer models alone refuse. Where it is refused, the other one is sent."""
-
-    def __init__(self, spec: ChatSpec, model: str, shown: str, secrets: Secrets) -> None:
+    def __init__(
+        self,
+        spec: ChatSpec,
+        model: str,
+        shown: str,
+        secrets: Secrets,
+        max_tokens_key: MaxTokensKey = "max_tokens",
+    ) -> None:
         self.profile, self.limits, self.fallback = spec.to_profile(), spec.limits, spec.fallback
         self._spec = spec
         self._model = model
         self._system = (Message(role="system", content=spec.system),) if spec.system else ()
         self._secrets = secrets
         self._failures = Failures(shown, secrets)
+        self._max_tokens_key = max_tokens_key
         self._begins_inside_thought = True if _THINKING_MODELS.search(model) else None
         """Whether a text of the model was seen to begin inside a thought, or its name says so. None if neither is
         known."""

@@ -6,7 +6,7 @@ import re
 import string
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import Any
+from typing import Any, Literal
 
 from podium.types import AnswerOptions, Message, ProviderState
 from podium.workers.base import seed_number
@@ -14,6 +14,7 @@ from podium.workers.chat.provider_state import STATE_KEYS, read_state
 from podium.workers.chat.tool_calls import CALL_STATE_KEYS
 from podium.workers.spec import ChatSpec
 
+MaxTokensKey = Literal["max_tokens", "max_completion_tokens"]
 _OWN_KEYS = ("model", "messages", "stream", "n", "max_tokens", "max_completion_tokens")
 """Keys that the caller's further keys may not set: a budget has reserved what they cost."""
 
@@ -22,7 +23,7 @@ def chat_body(
     messages: Sequence[Message],
     spec: ChatSpec,
     model: str,
-    max_tokens_key: str,
+    max_tokens_key: MaxTokensKey,
     *,
     options: AnswerOptions,
     seed: str,
@@ -61,7 +62,9 @@ def sent_limit(body: Mapping[str, Any]) -> int | None:
     return min(first, second) if isinstance(first, int) else second
 
 
-def _option_keys(options: AnswerOptions, body: Mapping[str, Any], max_tokens_key: str) -> dict[str, Any]:
+def _option_keys(
+    options: AnswerOptions, body: Mapping[str, Any], max_tokens_key: MaxTokensKey
+) -> dict[str, Any]:
     if not options.model_fields_set:
         return {}
     wanted = options.model_dump(exclude_defaults=True, mode="json")
