@@ -1,8 +1,8 @@
 """Middleware that limits request bodies: bytes, seconds, encoding, nesting and number of values.
 
-A compressed body is decoded here, and its decoded form is measured. A route reads the body after it knows the caller,
-and gets the body in one piece or an `APIError`. The server discards the rest of a refused body, so that the client
-reads the error.
+A body is measured while it arrives. A compressed one is decoded in a thread once it is there, and its decoded form is
+measured. A route reads the body after it knows the caller, and gets the body in one piece or an `APIError`. The server
+discards the rest of a refused body, so that the client reads the error.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MAX_VALUES = 30_000
 """The most values in all lists and objects together. Checking them takes about 20 ms, in which no other request is
 answered. The longest conversation with the most tools has fewer values."""
 _PIECE_BYTES = 64 * 2**10
-"""The most bytes that are measured at once. A longer body is decoded and measured in a thread."""
+"""The most bytes of a decoded body that are measured at once, since measuring copies them."""
 _ENCODINGS = ("gzip", "deflate", "zstd")
 _WINDOW_LOG = 23
 """The largest window of zstd that is decoded: 8 MiB, which every decoder must support (RFC 9659)."""
@@ -79,18 +79,16 @@ class BodyLimits:
             nonlocal complete
             if complete:
                 return await receive()
-            sent = await self._receive_all(receive)
-            if encoding is None and len(sent) <= _PIECE_BYTES:
-                body = _checked_body(sent, None, self._max_bytes)
-            else:
-                body = await asyncio.to_thread(_checked_body, sent, encoding, self._max_bytes)
+            body = await self._receive_all(receive, measures=encoding is None)
+            if encoding is not None and body:
+                body = await asyncio.to_thread(_decode_within_limits, body, encoding, self._max_bytes)
             complete = True
             return {"type": "http.request", "body": body, "more_body": False}
 
         await self._app(scope, read, send)
 
-    async def _receive_all(self, receive: Receive) -> bytes:
-        body = bytearray()
+    async def _receive_all(self, receive: Receive, *, measures: bool) -> bytes:
+        body, shape = bytearray(), JsonShape()
         limit = asyncio.timeout(self._max_seconds)
         try:
             async with limit:
@@ -99,9 +97,13 @@ class BodyLimits:
                     message = await receive()
                     if message["type"] != "http.request":
                         raise client_disconnected()
-                    body += message.get("body", b"")
+                    piece = message.get("body", b"")
+                    body += piece
                     if len(body) > self._max_bytes:
                         raise _too_large(self._max_bytes)
+                    if measures:
+                        shape.feed(piece)
+                        shape.check()
                     has_more = message.get("more_body", False)
         except TimeoutError:
             if not limit.expired():
@@ -116,10 +118,8 @@ class BodyLimits:
         return bytes(body)
 
 
-def _checked_body(sent: bytes, encoding: str | None, max_bytes: int) -> bytes:
-    """The decoded body, if it is within the limits of bytes, depth and values."""
-    body = sent if encoding is None or not sent else decode_body(sent, encoding, max_bytes)
-    shape = JsonShape()
+def _decode_within_limits(sent: bytes, encoding: str, max_bytes: int) -> bytes:
+    body, shape = decode_body(sent, encoding, max_bytes), JsonShape()
     for start in range(0, len(body), _PIECE_BYTES):
         shape.feed(body[start : start + _PIECE_BYTES])
         shape.check()
