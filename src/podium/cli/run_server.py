@@ -19,7 +19,7 @@ from podium.errors import UsageError
 from podium.server.app import create_app
 from podium.server.keys.keys import Keys, open_register
 from podium.server.process_group import ServerProcess, run_group
-from podium.server.process_peers import ProcessPeers
+from podium.server.process_peers import ProcessPeers, flush_peers_before_reads
 from podium.server.service import Service
 from podium.server.serving import listen, serve_app
 from podium.server.telemetry import open_telemetry
@@ -112,6 +112,7 @@ async def _open_service(
             peers = await opened.enter_async_context(
                 ProcessPeers(process.folder, process.number, process.process_count)
             )
+            flush_peers_before_reads(traces, peers)
         yield Service(
             team,
             store=traces,

@@ -1,4 +1,4 @@
-"""Lets the processes of one server ask each other for metrics or a question's events.
+"""Lets the processes of one server ask each other for metrics or a question's events, or to write traces.
 
 Each process listens on a Unix socket in the private folder of the group. A request is one line of JSON. The reply is
 everything until the connection ends, and it is empty if the process has nothing to say. Callers check keys before they
@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from podium.errors import UsageError
+from podium.errors import StoreError, UsageError
 from podium.server.streaming import Write
+from podium.store import TraceStore
 
 PeerHandler = Callable[[dict[str, Any], Write], Awaitable[None]]
 """A function that writes the reply to a request with these arguments."""
@@ -111,6 +112,24 @@ class ProcessPeers:
         finally:
             self._handling.discard(task)
             writer.close()
+
+
+def flush_peers_before_reads(store: TraceStore, peers: ProcessPeers) -> None:
+    """Let each process read the traces of all processes. If it does not find a trace, the others first write those that
+    still wait."""
+    loop = asyncio.get_running_loop()
+
+    async def flush(_: object, write: Write) -> None:
+        with suppress(StoreError):
+            await store.call(store.flush)
+        await write(b"written")
+
+    def flush_elsewhere() -> None:
+        with suppress(TimeoutError):  # A loop that ends answers nobody.
+            asyncio.run_coroutine_threadsafe(peers.ask("flush"), loop).result(2 * _WAIT_S)
+
+    peers.handlers["flush"] = flush
+    store.flush_elsewhere = flush_elsewhere
 
 
 async def _pieces(path: Path, name: str, arguments: dict[str, Any]) -> AsyncGenerator[bytes]:

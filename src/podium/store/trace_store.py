@@ -11,7 +11,6 @@ import logging
 import math
 import os
 import pickle
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -46,9 +45,6 @@ _BATCH = 32
 """How many documents are in memory at a time."""
 _READ_AFTER_WRITE_S = 5.0
 """How long a reader waits until earlier traces are written. After that it reads what is there."""
-_ID_CHARACTERS = 32
-_PAUSES_S = (0.05, 0.1, 0.2, 0.4)
-"""The pauses between the tries to find a trace that another process may be about to write."""
 _BEYOND = 1e308
 
 
@@ -91,6 +87,8 @@ class TraceStore:
         """Whether other servers may keep their traces in the same location."""
         self.damaged = 0
         """How many traces the latest `list`, `iterate` or `export` has left out so far."""
+        self.flush_elsewhere: Callable[[], object] | None = None
+        """Waits until the other processes of the server have written the traces that they have made so far."""
         self._rows = TraceRows(self.database)
         spill = data_folder() if file is None else file.resolve().parent
         self._queue = WriteQueue(self._rows.write, self.name, spill=spill, **bounds)
@@ -159,13 +157,9 @@ class TraceStore:
         finally:
             self.database.close()
 
-    def get(self, prefix: str, owner: str | None = None, *, wait: bool = True) -> Trace:
-        """The trace with the id `prefix`, else the only trace whose id begins with `prefix`.
-
-        Args:
-            owner: only traces of this owner are searched. None searches all.
-            wait: whether to wait a moment for a whole id, if other processes share the store and may have the trace in
-                their queues.
+    def get(self, prefix: str, owner: str | None = None) -> Trace:
+        """The trace with the id `prefix`, else the only trace whose id begins with `prefix`. `owner` limits the search
+        to the traces of this owner.
 
         Raises:
             UnknownTraceError: there is no such trace, or it has another owner.
@@ -178,10 +172,8 @@ class TraceStore:
             raise UsageError(f"An empty trace id was given; {hint}")
         statement = prefix_statement(wanted, owner)
         rows = self._read(statement)
-        for pause in _PAUSES_S if wait and self.shared and len(wanted) == _ID_CHARACTERS else ():
-            if rows:
-                break
-            time.sleep(pause)
+        if not rows and self.flush_elsewhere is not None:
+            self.flush_elsewhere()
             rows = self._read(statement)
         if not rows:
             raise UnknownTraceError(

@@ -126,7 +126,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
         owner, trace = caller.visible_owner, None
         if service.live.find(id, owner) is None:
             try:
-                trace = await _find(service.store, id, caller, wait=False)
+                trace = await _find(service.store, id, caller)
             except APIError as error:
                 if error.status != 404 or not service.store.shared or not _FULL_ID.fullmatch(id):
                     raise
@@ -180,9 +180,9 @@ def _trace_not_found(id_: str) -> APIError:
     return not_found(f"There is no trace {id_[:64]!r} that you may see.", "id", code="trace_not_found")
 
 
-async def _find(store: TraceStore, id_: str, caller: Caller, *, wait: bool = True) -> Trace:
+async def _find(store: TraceStore, id_: str, caller: Caller) -> Trace:
     with _id_errors_as_api_errors(id_):
-        return await store.call(partial(store.get, wait=wait), id_, caller.visible_owner)
+        return await store.call(store.get, id_, caller.visible_owner)
 
 
 @contextmanager
@@ -234,7 +234,7 @@ async def _poll(send: Write, store: TraceStore, id_: str, owner: str | None) -> 
     await send(COMMENT)
     while time.monotonic() < until:
         try:
-            trace = await store.call(partial(store.get, wait=False), id_, owner)
+            trace = await store.call(store.get, id_, owner)
         except (UnknownTraceError, StoreError):
             await asyncio.sleep(_POLL_S)
         else:
