@@ -9,18 +9,21 @@ import pytest
 from podium.conductor import Checkpoint, Conductor, open_policy
 from podium.conductor.opening import open_conductor
 from podium.planner import PlanRequest
-from podium.types import Profile, Question
+from podium.types import Question
+from podium.workers.pool import Pool
+from podium.workers.scripted import ScriptedWorker
 from podium.workflow import PlanError
 from tiny_models import CHAT
 
-SITUATION = PlanRequest(Question(text="3 + 4?"), (Profile(name="a"), Profile(name="b")))
+POOL = Pool([ScriptedWorker("a", []), ScriptedWorker("b", [])])
+SITUATION = PlanRequest(Question(text="3 + 4?"), POOL.profiles)
 
 
 async def test_a_small_conductor_too_has_a_second_try(make_checkpoint: Callable[..., Path]) -> None:
     folder = make_checkpoint(podium={"prompt": {"style": "brief"}})
     checkpoint = Checkpoint.read(folder)
     once = await Conductor(open_policy(checkpoint), checkpoint.prompt).plan(SITUATION)
-    twice = await open_conductor(str(folder)).plan(SITUATION)
+    twice = await open_conductor(checkpoint, POOL).plan(SITUATION)
     assert isinstance(once.decision, PlanError)
     assert isinstance(twice.decision, PlanError)
     assert twice.spent.usage.input_tokens == 2 * once.spent.usage.input_tokens
@@ -33,7 +36,7 @@ async def test_conductor_uses_the_max_tokens_and_temperature_of_its_training(
 ) -> None:
     podium = {"prompt": {"examples": 0}, "plan": {"max_plan_tokens": 7, "temperature": temperature}}
     folder = make_checkpoint(podium=podium, chat=CHAT, max_position_embeddings=8192, eos_token_id=[2])
-    conductor = open_conductor(str(folder))
+    conductor = open_conductor(Checkpoint.read(folder), POOL)
     plans = [await conductor.plan(replace(SITUATION, seed=seed)) for seed in ("1", "2")]
     assert all(0 < plan.spent.usage.output_tokens <= 2 * 7 for plan in plans), "of two tries"
     assert len({plan.text for plan in plans}) == texts

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from podium.calls import Dispatcher
 from podium.conductor.checkpoint import Checkpoint, PlanLimits, TrainingScope
@@ -32,51 +32,34 @@ _REMEDY = (
     'Let a model conduct untrained: name one in the team file, as in [conductor] with worker = "NAME", or leave '
     "the Conductor out."
 )
-UNTRAINED_STYLE: Literal["full", "short"] = "full"
-"""The prompt style of models that conduct untrained, if the team file names none."""
 
 
-def open_conductor(
-    source: str | Checkpoint,
-    pool: Pool | None = None,
-    *,
-    cost_sensitivity: float | None = None,
-) -> Conductor:
-    """The Conductor of a checkpoint folder, or of the shipped checkpoint of that name.
+def open_conductor(checkpoint: Checkpoint, pool: Pool, *, cost_sensitivity: float | None = None) -> Conductor:
+    """The Conductor of a checkpoint, for the workers of `pool`. If its podium.json does not say how plans are sampled,
+    they are sampled greedily, with as many tokens as the prompt style needs.
 
     Args:
-        pool: the workers that the Conductor will conduct. If it is None, they are not known yet, and nothing is
-            checked.
         cost_sensitivity: a level that the policy was trained with, or a value between two levels. Default: the level of
             its prompt settings.
 
     Raises:
-        CheckpointError: the folder is not a checkpoint, or must not conduct this pool.
+        CheckpointError: the checkpoint must not conduct this pool, or its files do not belong together.
         UsageError: the policy does not know this level, or it needs torch, which is not installed.
     """
-    checkpoint = source if isinstance(source, Checkpoint) else Checkpoint.read(source)
-    if pool is not None:
-        refuse_misfit(str(checkpoint.path), checkpoint.scope, pool)
-    prompt = checkpoint.prompt
+    refuse_misfit(str(checkpoint.path), checkpoint.scope, pool)
+    prompt, plan = checkpoint.prompt, checkpoint.plan or PlanLimits()
     if cost_sensitivity is not None and not 0 <= cost_sensitivity <= prompt.levels - 1:
         known = f"levels 0 to {prompt.levels - 1}" if prompt.levels else "no levels of cost sensitivity"
         raise UsageError(f"cost_sensitivity {cost_sensitivity:g}: {checkpoint.path} knows {known}.")
+    max_tokens = plan.max_plan_tokens or (MAX_PLAN_TOKENS if prompt.style == "full" else None)
     return Conductor(
         open_policy(checkpoint),
         prompt,
         cost_sensitivity=cost_sensitivity,
         second_try=True,
-        sampling=_sampling(checkpoint),
+        sampling=Sampling(temperature=plan.temperature, max_tokens=max_tokens),
         name=f"conductor:{checkpoint.name}",
     )
-
-
-def _sampling(checkpoint: Checkpoint) -> Sampling:
-    """How plans are sampled. If podium.json does not say it, greedily, with as many tokens as the prompt style
-    needs."""
-    plan = checkpoint.plan or PlanLimits()
-    max_tokens = plan.max_plan_tokens or (MAX_PLAN_TOKENS if checkpoint.prompt.style == "full" else None)
-    return Sampling(temperature=plan.temperature, max_tokens=max_tokens)
 
 
 def refuse_misfit(name: str, scope: TrainingScope, pool: Pool) -> None:
@@ -123,8 +106,6 @@ def make_worker_conductor(
     prompt, negotiator = settings.prompt, None
     if settings.podium_file is None:
         update: dict[str, Any] = {} if prompt.tools is not None else {"tools": True}
-        if "style" not in prompt.model_fields_set:
-            update["style"] = UNTRAINED_STYLE
         if settings.plans != "text" and endpoint_of(worker) is not None and prompt.style != "brief":
             negotiator = FormatNegotiator(worker, settings.plans)
             update["form"] = "structured"
