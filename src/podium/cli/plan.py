@@ -16,6 +16,7 @@ from podium.cli.team_options import AskOptions, Overrides
 from podium.cli.terminal import open_console, print_json, read_question
 from podium.errors import QuestionFailedError
 from podium.executor.estimate import ASSUMED_TOKENS, ENOUGH, SPREAD, Estimate, PlanEstimate, estimate_plan
+from podium.sqlite_files import check_is_address_or_file
 from podium.store.answers import PastAnswers, past_answers
 from podium.team.team import Team
 from podium.workflow import Workflow, topology
@@ -78,7 +79,10 @@ async def plan(
 
 def _past(store: str | None) -> Mapping[str, PastAnswers]:
     """The past answers in the store. There are none if it is a database, or not made yet."""
-    return past_answers(Path(store)) if store is not None and Path(store).is_file() else {}
+    if store is None:
+        return {}
+    check_is_address_or_file(store)
+    return past_answers(Path(store)) if Path(store).is_file() else {}
 
 
 def _notes(workflow: Workflow, expected: PlanEstimate) -> list[str]:
