@@ -256,5 +256,7 @@ def test_a_model_on_the_hub_is_described_without_its_weights(
     (repository / "refs" / "main").write_text("0" * 40)
 
     assert inspect(settings | {"start": "someone/tiny"}, weights=False) == []
+    shared_prefix = {"engine": "shared_prefix", "trl": {}}
+    assert inspect(settings | {"start": "someone/tiny"} | shared_prefix, weights=False) == []
     (refusal,) = inspect(settings | {"start": "someone/tiny"})
     assert "weights" in refusal
