@@ -132,9 +132,8 @@ def keep_rows(path: Path, count: int) -> Path:
             listed[4], listed[10] = question, question.lower()
             yield row._replace(listed=tuple(listed))
 
-    table = TraceRows(path)
-    table.write(rows())
-    table.database.close()
+    with TraceStore(path) as store:
+        TraceRows(store.database).write(rows())
     return path
 
 

@@ -63,7 +63,8 @@ def test_the_servers_budget_of_the_day_is_told(serve, tmp_path: Path) -> None:
     spend_limit = SharedSpendLimit(None, "day", 2.0)
     spend_limit.reserve(0.5)
     spend_limit.settle(0.0, 0.25)
-    serve.service(url).dispatcher.spend_limits = (spend_limit,)
+    service = serve.service(url)
+    service.dispatcher = service.dispatcher.with_spend_limits(spend_limit)
     (budget,) = httpx.get(f"{url}/api/spend", params=DAYS).json()["budgets"]
     assert budget == {
         "key": None,

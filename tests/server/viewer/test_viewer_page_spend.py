@@ -145,7 +145,8 @@ def test_a_group_leads_to_the_traces_of_the_same_days_in_any_time_zone(url, open
 def test_spend_page_shows_the_rest_of_each_budget(shared_serve, url, opened_once, monkeypatch) -> None:
     spend_limit = SharedSpendLimit(None, "day", 5.0)
     spend_limit.settle(0.0, 1.5)
-    monkeypatch.setattr(shared_serve.service(url).dispatcher, "spend_limits", (spend_limit,))
+    service = shared_serve.service(url)
+    monkeypatch.setattr(service, "dispatcher", service.dispatcher.with_spend_limits(spend_limit))
     page = opened_once.go(url, "spend", "section[aria-label=Budgets] tbody tr")
     row = page.locator("section[aria-label=Budgets] tbody tr").locator("th, td").all_inner_texts()
     assert row[:6] == ["this server's spend limit", "today (UTC)", "$5.00", "$1.50", "$0", "$3.50"]
