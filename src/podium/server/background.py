@@ -17,8 +17,8 @@ from uuid import uuid4
 
 from podium.errors import APIError, PodiumError, StoreError
 from podium.server.api_errors import took_too_long
+from podium.server.event_logs import EventLog, EventLogs
 from podium.server.keys import Caller
-from podium.server.live import EventLog, EventLogs
 from podium.server.prepared_question import PreparedQuestion
 from podium.server.service import Service
 from podium.store.background_table import SERVER_ENDED, BackgroundTable
@@ -152,7 +152,7 @@ class BackgroundQuestions:
 
     def _end(self, id: str) -> None:
         del self._running[id]
-        self._service.live.end(id)
+        self._service.event_logs.end(id)
         self.logs.end(id)
 
     async def _answer(self, running: _BackgroundQuestion) -> Trace:

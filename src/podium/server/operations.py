@@ -256,7 +256,7 @@ class _CurrentState(Collector):
         yield state
         store = self._service.store
         for name, help_, value in (
-            ("questions_in_flight", "Questions that are running.", len(self._service.live.running)),
+            ("questions_in_flight", "Questions that are running.", len(self._service.event_logs.running)),
             ("http_requests_in_flight", "HTTP requests that are running.", len(self._in_flight)),
             (
                 "draining",

@@ -16,8 +16,8 @@ from fastapi import Request
 from fastapi.responses import Response
 
 from podium.server.approval import ApprovedPlan, expiry
+from podium.server.event_logs import QuestionLog
 from podium.server.keys import Caller
-from podium.server.live import QuestionLog
 from podium.server.reply_writer import ReplyWriter
 from podium.server.requests import ChatRequest
 from podium.server.served_answers import (
@@ -173,7 +173,7 @@ class PreparedQuestion:
             return error.trace
         finally:
             if not in_background:
-                self.service.live.end(self.trace_id)
+                self.service.event_logs.end(self.trace_id)
 
     def begin_log(self) -> QuestionLog:
         """Begin the service's log of the question's events."""
@@ -184,7 +184,7 @@ class PreparedQuestion:
             planner=self.runner.planner.name,
             workers=self.runner.pool.names,
         )
-        self.service.live.begin(self.trace_id, log)
+        self.service.event_logs.begin(self.trace_id, log)
         return log
 
     def _observer(

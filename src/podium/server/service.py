@@ -18,8 +18,8 @@ from podium.planner import Planner
 from podium.planners import Single
 from podium.server.api_errors import invalid
 from podium.server.approval import ApprovedPlan, WaitingPlans
+from podium.server.event_logs import EventLogs
 from podium.server.keys import Caller, Keys
-from podium.server.live import EventLogs
 from podium.server.planner_catalogue import PlannerCatalogue
 from podium.server.prompt_caches import CachedConversations
 from podium.server.recent_traces import RecentTraces
@@ -71,7 +71,7 @@ class Service:
         self._max_steps = team.settings.plan.max_steps or PlanLimits().max_steps
         self.store = store
         self.keys = keys
-        self.live = EventLogs(peers)
+        self.event_logs = EventLogs(peers)
         self.observers = list(observers)
         self.peers = peers
         self.planners = PlannerCatalogue(team, store)
@@ -84,7 +84,7 @@ class Service:
 
     async def close(self) -> None:
         """Close what this service opened itself. Calling twice is fine."""
-        self.live.close()
+        self.event_logs.close()
         await self.planners.close()
 
     async def find_plan(self, request: ChatRequest, caller: Caller) -> ApprovedPlan | None:

@@ -131,7 +131,7 @@ async def _drain(service: Service, in_flight: InFlightRequests, hurry: asyncio.E
     Questions that still run in the background are cancelled when the application ends.
     """
     in_flight.draining = True
-    waiting = in_flight.wait_until_empty(in_flight.questions, service.live.running)
+    waiting = in_flight.wait_until_empty(in_flight.questions, service.event_logs.running)
     ended = asyncio.create_task(waiting)
     hurried = asyncio.create_task(hurry.wait())
     seconds = service.settings.serve.drain

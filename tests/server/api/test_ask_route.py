@@ -30,7 +30,7 @@ def test_a_question_goes_on_without_its_caller_and_is_kept(serve: Serve, tmp_pat
     url = serve(store=path)
     reply = httpx.post(f"{url}/api/ask", json={"question": "What is 6 x 7?", "planner": "single:ada"})
     assert reply.status_code == 202
-    until(lambda: not serve.service(url).live.running)
+    until(lambda: not serve.service(url).event_logs.running)
     serve.stop(url)
     trace = kept(path, reply.json()["id"])
     assert trace.status == "ok"
@@ -44,7 +44,7 @@ def test_a_question_can_be_cancelled_and_its_trace_says_so(serve: Serve, tmp_pat
         trace_id = httpx.post(f"{url}/api/ask", json={"question": "What is 6 x 7?"}).json()["id"]
         until(lambda: model.bodies)
         assert httpx.delete(f"{url}/api/ask/{trace_id}").status_code == 204
-        until(lambda: not serve.service(url).live.running)
+        until(lambda: not serve.service(url).event_logs.running)
         assert httpx.delete(f"{url}/api/ask/{trace_id}").status_code == 404
     serve.stop(url)
     assert kept(path, trace_id).status == "cancelled"
@@ -68,7 +68,7 @@ def test_a_question_beyond_the_servers_time_limit_fails(serve: Serve, tmp_path: 
         url = serve(Pool([model.worker()]), planner="single:wren", store=path, timeout=2)
         trace_id = httpx.post(f"{url}/api/ask", json={"question": "What is 6 x 7?"}).json()["id"]
         until(lambda: model.gone)
-        until(lambda: not serve.service(url).live.running)
+        until(lambda: not serve.service(url).event_logs.running)
     serve.stop(url)
     trace = kept(path, trace_id)
     assert (trace.status, trace.answer) == ("failed", None)

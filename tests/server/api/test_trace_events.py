@@ -135,8 +135,8 @@ def test_an_ended_question_gives_the_same_events_without_the_text(
     address = f"{url}/api/traces/{trace_id}/events"
     with httpx.stream("GET", address, timeout=20) as reply:
         live = [told[1:] for told in events(reply) if told[1] != "text"]
-    until(lambda: trace_id not in serve.service(url).live.running)
-    serve.service(url).live.forget(trace_id)
+    until(lambda: trace_id not in serve.service(url).event_logs.running)
+    serve.service(url).event_logs.forget(trace_id)
     with httpx.stream("GET", f"{url}/api/traces/{trace_id[:8]}/events", timeout=20) as reply:
         kept = [told[1:] for told in events(reply)]
     assert kept[0][1]["question"] == "What is 6 x 7?"
@@ -156,9 +156,9 @@ def test_a_client_that_does_not_read_slows_no_question_and_is_dropped(
         service = serve.service(url)
         trace_id = asked(url)
         with httpx.stream("GET", f"{url}/api/traces/{trace_id}/events", timeout=20) as lazy:
-            log = service.live.find(trace_id, None)
+            log = service.event_logs.find(trace_id, None)
             assert log is not None
-            until(lambda: not service.live.running)
+            until(lambda: not service.event_logs.running)
             reply = httpx.get(f"{url}/api/traces/{trace_id}", timeout=60).json()
             assert len(reply["answer"]) == 20 * len(piece)
             until(lambda: not log._readers)

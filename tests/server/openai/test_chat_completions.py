@@ -205,7 +205,7 @@ def test_a_caller_who_goes_away_cancels_the_call(serve) -> None:
         with pytest.raises(openai.APITimeoutError):
             client(url).with_options(timeout=0.5).chat.completions.create(model="wren", messages=ASKED)
         until(lambda: model.gone == 1)
-        assert serve.service(url).live.running == set()
+        assert serve.service(url).event_logs.running == set()
 
 
 def parts(*content: dict[str, Any]) -> dict[str, Any]:

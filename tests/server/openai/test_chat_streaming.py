@@ -157,7 +157,7 @@ def test_stream_disconnect_cancels_the_question_and_keeps_its_trace(serve: Serve
                 trace_id = event["id"].removeprefix("chatcmpl-")
                 break
         end = time.monotonic() + 10
-        while model.gone == 0 or serve.service(url).live.running:
+        while model.gone == 0 or serve.service(url).event_logs.running:
             assert time.monotonic() < end
             time.sleep(0.01)
     serve.stop(url)

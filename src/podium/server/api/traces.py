@@ -124,7 +124,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
         if last_event_id == ENDED:
             return Response(status_code=204)
         owner, trace = caller.visible_owner, None
-        if service.live.find(id, owner) is None:
+        if service.event_logs.find(id, owner) is None:
             try:
                 trace = await _find(service.store, id, caller)
             except APIError as error:
@@ -135,7 +135,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
             send = partial(_send, write)
             if trace is not None:
                 await _replay(send, trace, last_event_id)
-            elif not await service.live.send(send, id, owner, last_event_id):
+            elif not await service.event_logs.send(send, id, owner, last_event_id):
                 await _poll(send, service.store, id, owner)
 
         return EventStream(produce, {})
@@ -160,7 +160,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
                 service.store.set_outcome, id, body.outcome(caller), caller.visible_owner
             )
         service.planners.mark_outcomes_stale()
-        service.live.forget(judged.id)
+        service.event_logs.forget(judged.id)
         return JudgedTrace(id=judged.id, outcome=judged.outcome)
 
     @app.delete(
@@ -172,7 +172,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
         """Delete a trace, by its full id."""
         if not await service.store.call(service.store.delete, id, caller.visible_owner):
             raise _trace_not_found(id)
-        service.live.forget(id)
+        service.event_logs.forget(id)
         return Response(status_code=204)
 
 

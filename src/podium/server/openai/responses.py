@@ -16,8 +16,8 @@ from fastapi.responses import Response
 
 from podium.server.api_errors import invalid
 from podium.server.background import BackgroundQuestions
+from podium.server.event_logs import EventLog
 from podium.server.keys import Caller
-from podium.server.live import EventLog
 from podium.server.openai.responses_body import ResponseBody
 from podium.server.openai.responses_reply import ResponseFrame, ResponseWriter
 from podium.server.question_body import open_question

@@ -1,4 +1,4 @@
-"""Event logs of questions that this process is answering, for clients that follow them.
+"""Logs of the events of questions that this process answers, for clients that follow them.
 
 A question appends its events to its logs and never waits for a reader. Each reader reads at its own pace. `EventLogs`
 finds a log here or at another process of the server. `QuestionLog` has the stream events of the viewer's API; other

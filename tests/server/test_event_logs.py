@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.executor import StepStarted, StepText
-from podium.server.live import EventLogs, QuestionLog
+from podium.server.event_logs import EventLogs, QuestionLog
 from podium.team import Event, QuestionEnded
 from podium.trace import Trace
 from podium.types import Question
