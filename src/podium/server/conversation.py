@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from podium.server.answer_state import CallId, ProviderStates, answer_message, worker_letters
 from podium.server.api_errors import invalid
 from podium.server.keys import Caller
 from podium.server.requests import ChatRequest, full_conversation
-from podium.server.returned_answers import CallId, ProviderStates, answer_message, worker_letters
 from podium.server.service import Service
 from podium.server.unsupported_fields import without_names
 from podium.server.worker_selection import eligible_workers

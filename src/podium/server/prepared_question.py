@@ -20,7 +20,7 @@ from podium.server.event_logs import QuestionLog
 from podium.server.keys import Caller
 from podium.server.reply_writer import ReplyWriter
 from podium.server.requests import ChatRequest
-from podium.server.served_answers import (
+from podium.server.served_answer import (
     ServedAnswer,
     answer_from_plan,
     answer_from_trace,

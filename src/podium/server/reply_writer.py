@@ -20,7 +20,7 @@ from podium.server.podium_details import (
     StepStartedProgress,
     planned_steps,
 )
-from podium.server.served_answers import ServedAnswer
+from podium.server.served_answer import ServedAnswer
 from podium.server.streaming import COMMENT, StreamedText
 from podium.team import Event, PlanReady, RoundEnded
 from podium.trace import Span

@@ -16,6 +16,7 @@ from podium.errors import StoreError
 from podium.executor import ExecutionSettings
 from podium.planner import Planner
 from podium.planners import Single
+from podium.server.answer_state import ProviderStates
 from podium.server.api_errors import invalid
 from podium.server.approval import ApprovedPlan, WaitingPlans
 from podium.server.event_logs import EventLogs
@@ -24,7 +25,6 @@ from podium.server.planner_catalogue import PlannerCatalogue
 from podium.server.prompt_caches import CachedConversations
 from podium.server.recent_traces import RecentTraces
 from podium.server.requests import NO_LIMITS, BudgetLimits, ChatRequest, PodiumOptions
-from podium.server.returned_answers import ProviderStates
 from podium.server.worker_selection import eligible_workers, worker_and_fallbacks
 from podium.team import Runner
 from podium.team.affinity import StickyWorkerPlanner

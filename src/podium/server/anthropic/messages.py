@@ -21,7 +21,7 @@ from podium.server.prepared_question import PreparedQuestion
 from podium.server.question_body import open_question
 from podium.server.reply_writer import ReplyWriter
 from podium.server.requests import body_schema, find_caller, read_body, streamed_reply
-from podium.server.served_answers import ServedAnswer
+from podium.server.served_answer import ServedAnswer
 from podium.server.service import Service
 from podium.server.streaming import sse_event
 from podium.types import Spent, ToolCall, sent_tokens

@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, StringConstraints, Tag
 
+from podium.server.answer_state import with_state
 from podium.server.anthropic.content_blocks import (
     DocumentBlock,
     Image,
@@ -26,7 +27,6 @@ from podium.server.conversation import check_tool_choice
 from podium.server.keys import Caller
 from podium.server.question_body import ContentPart, QuestionBody, images_of, text_and_images, text_of
 from podium.server.requests import BodyPart, ChatRequest, ListOf, Refused, UnsupportedTool
-from podium.server.returned_answers import with_state
 from podium.server.unsupported_fields import UnsupportedFields
 from podium.store import TraceStore
 from podium.types import AnswerOptions, Message, ToolCall
@@ -55,7 +55,7 @@ class ToolResult(BodyPart):
 
 
 class Thinking(BodyPart):
-    """The thoughts of a worker in an earlier reply, with the state of its answer (`podium.server.returned_answers`)."""
+    """The thoughts of a worker in an earlier reply, with the state of its answer (`podium.server.answer_state`)."""
 
     type: Literal["thinking", "redacted_thinking"]
     thinking: str | None = None

@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, StringConstraints
 
+from podium.server.answer_state import KEY, with_state
 from podium.server.keys import Caller
 from podium.server.openai.tools import (
     SentPart,
@@ -22,7 +23,6 @@ from podium.server.openai.tools import (
 )
 from podium.server.question_body import ContentPart, QuestionBody, TextPart, text_and_images, text_of
 from podium.server.requests import BodyPart, ChatRequest, ListOf, Metadata, Refused
-from podium.server.returned_answers import KEY, with_state
 from podium.server.unsupported_fields import HINTS, LOGPROBS, REFUSED, UnsupportedFields
 from podium.store import TraceStore
 from podium.types import AnswerOptions, Message, ProviderState, ToolCall
@@ -90,7 +90,7 @@ class AssistantMessage(BodyPart):
     reasoning_content: str | None = None
     """Progress from an earlier reply, or a worker's reasoning."""
     extra_content: dict[str, Any] | None = None
-    """Provider state (`podium.server.returned_answers`)."""
+    """Provider state (`podium.server.answer_state`)."""
     name: str | None = None
 
 

@@ -14,14 +14,14 @@ from fastapi import FastAPI, Request
 from fastapi.responses import Response
 
 from podium.errors import APIError
+from podium.server.answer_state import KEY
 from podium.server.api_errors import to_body
 from podium.server.openai.chat_body import ChatBody
 from podium.server.prepared_question import PreparedQuestion
 from podium.server.question_body import open_question
 from podium.server.reply_writer import ReplyWriter
 from podium.server.requests import body_schema, find_caller, read_body, streamed_reply
-from podium.server.returned_answers import KEY
-from podium.server.served_answers import ServedAnswer
+from podium.server.served_answer import ServedAnswer
 from podium.server.service import Service
 from podium.server.streaming import DONE, sse_event
 from podium.types import Spent

@@ -13,12 +13,12 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Discriminator, Field, StringConstraints, Tag, model_validator
 
 from podium.errors import APIError
+from podium.server.answer_state import answer_message, with_state
 from podium.server.api_errors import invalid, not_found
 from podium.server.keys import Caller
 from podium.server.openai.chat_body import ImageAddress, RefusalPart
 from podium.server.question_body import ContentPart, TextPart, images_of, text_and_images, text_of
 from podium.server.requests import BodyPart, ListOf, Refused
-from podium.server.returned_answers import answer_message, with_state
 from podium.store import TraceStore
 from podium.store.background_table import BackgroundRow, BackgroundTable
 from podium.trace import Trace
@@ -124,7 +124,7 @@ class ResultItem(BodyPart):
 
 
 class ReasoningItem(BodyPart):
-    """Progress from an earlier response, with the state of its answer (`podium.server.returned_answers`)."""
+    """Progress from an earlier response, with the state of its answer (`podium.server.answer_state`)."""
 
     type: Literal["reasoning"]
     id: str | None = None

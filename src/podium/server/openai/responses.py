@@ -22,7 +22,7 @@ from podium.server.openai.responses_body import ResponseBody
 from podium.server.openai.responses_reply import ResponseFrame, ResponseWriter
 from podium.server.question_body import open_question
 from podium.server.requests import body_schema, find_caller, read_body, streamed_reply
-from podium.server.served_answers import answer_from_trace, no_answer_error
+from podium.server.served_answer import answer_from_trace, no_answer_error
 from podium.server.service import Service
 from podium.server.streaming import EventStream, Write
 from podium.team import Event, QuestionEnded

@@ -12,13 +12,13 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
+from podium.server.answer_state import answer_message
 from podium.server.api_errors import invalid
 from podium.server.keys import Caller
 from podium.server.openai.chat_body import ChatBody, JsonSchema, OpenAIBody, PlainFormat
 from podium.server.openai.response_items import Item, find_trace, to_conversation
 from podium.server.openai.tools import FlatToolChoice, FlatTools, tool_options
 from podium.server.requests import BodyPart, ChatRequest, ListOf, Metadata, Refused, full_conversation
-from podium.server.returned_answers import answer_message
 from podium.server.unsupported_fields import HINTS, REFUSED, UnsupportedFields, unknown_field
 from podium.store import TraceStore
 from podium.types import AnswerOptions, Message

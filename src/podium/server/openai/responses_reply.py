@@ -14,7 +14,7 @@ from podium.errors import APIError
 from podium.server.openai.responses_body import RESPONSE_KEY, EchoedFields
 from podium.server.reply_writer import ReplyWriter
 from podium.server.requests import ChatRequest
-from podium.server.served_answers import ServedAnswer
+from podium.server.served_answer import ServedAnswer
 from podium.server.streaming import DONE, sse_event
 from podium.trace import Trace
 from podium.types import AnswerOptions, Profile, Question, Spent

@@ -19,7 +19,7 @@ from podium.server.openai.responses import stream_response
 from podium.server.openai.responses_reply import ResponseFrame, response_usage
 from podium.server.podium_details import details_of
 from podium.server.requests import RequestCaller, streamed_reply
-from podium.server.served_answers import answer_from_plan, answer_from_trace, no_answer_error
+from podium.server.served_answer import answer_from_plan, answer_from_trace, no_answer_error
 from podium.server.service import Service
 from podium.trace import Trace
 from podium.types import Spent

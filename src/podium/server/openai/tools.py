@@ -75,7 +75,7 @@ class ToolCallPart(BodyPart):
     type: Literal["function"] = "function"
     function: FunctionCall
     extra_content: dict[str, Any] | None = None
-    """Provider state (`podium.server.returned_answers`)."""
+    """Provider state (`podium.server.answer_state`)."""
 
 
 class FlatChoice(ChosenName):

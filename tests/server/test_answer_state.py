@@ -15,8 +15,8 @@ from chat_model import ChatModel, Say, chat_model
 from running_server import Serve
 
 from podium.planners import Single
+from podium.server.answer_state import CallId, ProviderStates, with_state, worker_letters, write_state
 from podium.server.keys import ANONYMOUS
-from podium.server.returned_answers import CallId, ProviderStates, with_state, worker_letters, write_state
 from podium.store import TraceStore
 from podium.team import Runner
 from podium.team.team_worker import TeamWorker

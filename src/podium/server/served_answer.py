@@ -15,8 +15,8 @@ from typing import Any
 import pydantic_core
 
 from podium.errors import APIError
+from podium.server.answer_state import answer_message, write_state
 from podium.server.podium_details import PodiumDetails, details_of, planned_steps
-from podium.server.returned_answers import answer_message, write_state
 from podium.team.faults import TOOL_ANSWERS
 from podium.trace import Span, Trace
 from podium.types import Message, Spent, ToolCall

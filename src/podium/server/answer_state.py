@@ -1,4 +1,4 @@
-"""What clients carry for us from one request to the next: the ids of tool calls, and provider state.
+"""The state of an answer that clients carry from one request to the next: the ids of tool calls, and provider state.
 
 The id of a tool call names the trace and the worker that made the call. The provider state
 (`podium.types.ProviderState`) is one text that the client need not understand, with the name of the worker that gave
