@@ -69,8 +69,8 @@ class _Model:
     address: str | None = None
 
 
-class SpanExporter:
-    """Exports traces to a tracer.
+class TraceExporter:
+    """Exports traces as spans.
 
     Args:
         ids: the id generator of the tracer's provider.

@@ -17,7 +17,7 @@ from podium.trace import Trace
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
-    from podium.server.otel_spans import SpanExporter
+    from podium.server.otel_spans import TraceExporter
     from podium.workers.pool import Pool
 
 
@@ -62,7 +62,7 @@ def open_telemetry(pool: Pool) -> Telemetry | None:
             f"{variable} is set, and sending spans needs packages that are missing; install them: "
             "pip install 'podium-conductor[otel]', or unset it."
         ) from None
-    from podium.server.otel_spans import SpanExporter, TraceIdGenerator  # noqa: PLC0415 - needs the extra
+    from podium.server.otel_spans import TraceExporter, TraceIdGenerator  # noqa: PLC0415 - needs the extra
 
     named = environ.get("OTEL_SERVICE_NAME") or "service.name=" in environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
     own = {"service.version": __version__} | ({} if named else {"service.name": "podium"})
@@ -71,7 +71,7 @@ def open_telemetry(pool: Pool) -> Telemetry | None:
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     texts = environ.get(_CAPTURE_CONTENT, "").lower() in _YES
     return Telemetry(
-        provider, SpanExporter(provider.get_tracer("podium", __version__), ids, pool, texts=texts)
+        provider, TraceExporter(provider.get_tracer("podium", __version__), ids, pool, texts=texts)
     )
 
 
@@ -80,12 +80,12 @@ class Telemetry:
 
     Args:
         provider: the tracer provider, which is closed with this.
-        spans: turns a trace into spans.
+        exporter: turns a trace into spans.
     """
 
-    def __init__(self, provider: TracerProvider, spans: SpanExporter) -> None:
+    def __init__(self, provider: TracerProvider, exporter: TraceExporter) -> None:
         self._provider = provider
-        self._spans = spans
+        self._exporter = exporter
 
     def close(self) -> None:
         """Send what is waiting and disconnect, within a few seconds."""
@@ -97,6 +97,6 @@ class Telemetry:
         # A plan that waits is part of the trace of the question that runs it, which has the same id.
         if trace.status != "planned":
             try:
-                self._spans.export(trace)
+                self._exporter.export(trace)
             except Exception:  # A bug here must not fail the question.
                 _LOG.exception("The trace %s could not be made into spans.", trace.id)
