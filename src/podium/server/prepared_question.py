@@ -197,7 +197,7 @@ class PreparedQuestion:
             if isinstance(event, QuestionEnded):
                 trace = self._with_owner(event.trace)
                 event = QuestionEnded(trace)
-                service.conversations.record(trace, self.caller)
+                service.cached_conversations.record(trace, self.caller)
                 if self.request.keep:
                     service.keep(trace, self.caller)
                 self._tell_observers(trace)

@@ -19,10 +19,10 @@ from podium.planners import Single
 from podium.server.answer_state import ProviderStates
 from podium.server.api_errors import invalid
 from podium.server.approval import ApprovedPlan, WaitingPlans
+from podium.server.cached_conversations import CachedConversations
 from podium.server.event_logs import EventLogs
 from podium.server.keys import Caller, Keys
 from podium.server.planner_catalogue import PlannerCatalogue
-from podium.server.prompt_caches import CachedConversations
 from podium.server.recent_traces import RecentTraces
 from podium.server.requests import NO_LIMITS, BudgetLimits, ChatRequest, PodiumOptions
 from podium.server.worker_selection import eligible_workers, worker_and_fallbacks
@@ -77,7 +77,9 @@ class Service:
         self.planners = PlannerCatalogue(team, store)
         self.plans = WaitingPlans(store)
         self.recent_traces = RecentTraces(store)
-        self.conversations = CachedConversations(team.pool, 60 * self.settings.serve.prompt_cache_minutes)
+        self.cached_conversations = CachedConversations(
+            team.pool, 60 * self.settings.serve.prompt_cache_minutes
+        )
         self.provider_states = ProviderStates(store)
         self.parse_lock = asyncio.Lock()
         """A lock for parsing a long request body in a thread."""
@@ -194,7 +196,9 @@ class Service:
         worker."""
         planner = opened.planner
         past = (
-            self.conversations.past_turn(request.question, caller) if opened.conductor is not None else None
+            self.cached_conversations.past_turn(request.question, caller)
+            if opened.conductor is not None
+            else None
         )
         if past is None or past.worker not in pool.names:
             return planner

@@ -2,7 +2,7 @@
 
 A provider bills the beginning of a conversation at a lower price if its prompt cache still holds that text from the
 turn before. Another worker's provider bills the whole conversation at the full price. `StickyWorkerPlanner` compares
-the two costs after its planner has chosen a worker. `podium.server.prompt_caches` finds out which conversation a
+the two costs after its planner has chosen a worker. `podium.server.cached_conversations` finds out which conversation a
 question continues.
 """
 

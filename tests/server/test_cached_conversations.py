@@ -11,8 +11,8 @@ import openai_client
 import pytest
 from running_server import Serve
 
+from podium.server.cached_conversations import CachedConversations
 from podium.server.keys import ANONYMOUS, Caller
-from podium.server.prompt_caches import CachedConversations
 from podium.team.team_file import open_pool
 from podium.trace import Plan, Reply, RoundTrace, Span, Trace
 from podium.types import NO_USAGE, AnswerOptions, Message, Question, Usage

@@ -31,7 +31,7 @@ _UNSAID: dict[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _CachedTokens:
     """The part of a conversation that a provider's prompt cache holds."""
 
     tokens: int
@@ -44,7 +44,7 @@ class _Held:
 class _Turn:
     worker: str
     output_tokens: int
-    held: Mapping[str, _Held]
+    held: Mapping[str, _CachedTokens]
 
 
 class CachedConversations:
@@ -66,7 +66,7 @@ class CachedConversations:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         priced = [profile.name for profile in pool.profiles if profile.price.cached_input is not None]
-        self._cachers = frozenset(priced if seconds else ())
+        self._caching_workers = frozenset(priced if seconds else ())
         self._seconds = seconds
         self._most = most
         self._clock = clock
@@ -77,7 +77,7 @@ class CachedConversations:
         conversation."""
         turn = (
             self._previous_turn(_prefix_digests(question, caller))
-            if self._cachers and question.history
+            if self._caching_workers and question.history
             else None
         )
         held = {} if turn is None else self._unexpired(turn)
@@ -88,7 +88,7 @@ class CachedConversations:
     def record(self, trace: Trace, caller: Caller) -> None:
         """Remember who answered `trace`, and what the provider's cache now holds of the conversation."""
         span = next((span for span in reversed(trace.spans) if span.status == "done"), None)
-        if not self._cachers or span is None or span.cached:
+        if not self._caching_workers or span is None or span.cached:
             return
         digests = _prefix_digests(trace.question, caller)
         previous = self._previous_turn(digests)
@@ -97,8 +97,8 @@ class CachedConversations:
         tokens = _shared_tokens(span, full_conversation(trace.question))
         if worker in held and not span.usage.cached_tokens:
             tokens = 0  # The provider should have read from its cache, but did not.
-        if worker in self._cachers and (worker in held or tokens >= LEAST_TOKENS):
-            held[worker] = _Held(tokens, self._clock() + self._seconds)
+        if worker in self._caching_workers and (worker in held or tokens >= LEAST_TOKENS):
+            held[worker] = _CachedTokens(tokens, self._clock() + self._seconds)
         if held:
             self._turns[digests[-1]] = _Turn(worker, span.usage.output_tokens, held)
             self._turns.move_to_end(digests[-1])
@@ -108,7 +108,7 @@ class CachedConversations:
     def _previous_turn(self, digests: list[bytes]) -> _Turn | None:
         return next((self._turns[key] for key in digests[-2::-1] if key in self._turns), None)
 
-    def _unexpired(self, turn: _Turn) -> dict[str, _Held]:
+    def _unexpired(self, turn: _Turn) -> dict[str, _CachedTokens]:
         now = self._clock()
         return {name: held for name, held in turn.held.items() if held.until > now}
 
