@@ -18,7 +18,7 @@ from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.server.keys import Caller
 from podium.server.keys.caller import KeyAllowance
 from podium.server.keys.key_budget import KeyBudget
-from podium.server.keys.register import KeyRegister, StoredKey
+from podium.server.keys.key_store import KeyStore, StoredKey
 from podium.types import Budget, Spent
 from podium.workers.spend_limit import NANO_PER_USD, SpendLimit
 
@@ -38,8 +38,10 @@ async def _spend(limit: SpendLimit, billed: int) -> None:
 
 
 async def _spend_all(kind: str, path: Path, bill: Path) -> None:
-    register = KeyRegister(path) if kind == "register" else None
-    limit = SharedSpendLimit(path, "run", LIMIT_USD) if register is None else KeyBudget(register, CALLER, "")
+    key_store = KeyStore(path) if kind == "key_store" else None
+    limit = (
+        SharedSpendLimit(path, "run", LIMIT_USD) if key_store is None else KeyBudget(key_store, CALLER, "")
+    )
     billed = os.open(bill, os.O_WRONLY | os.O_APPEND)
     async with asyncio.TaskGroup() as group:
         for _ in range(8):
@@ -48,8 +50,8 @@ async def _spend_all(kind: str, path: Path, bill: Path) -> None:
         limit.close()
     else:
         await limit.close()
-    if register is not None:
-        await register.close()
+    if key_store is not None:
+        await key_store.close()
 
 
 def _spender(kind: str, path: Path, bill: Path) -> ForkProcess:
@@ -66,23 +68,23 @@ async def counted(kind: str, path: Path) -> tuple[float, float]:
         figures = limit.spent_usd, limit.reserved_usd
         limit.close()
         return figures
-    register = KeyRegister(path)
-    spending = await register.spending("web", "")
-    await register.close()
+    key_store = KeyStore(path)
+    spending = await key_store.spending("web", "")
+    await key_store.close()
     return spending.spent / NANO_PER_USD, spending.reserved / NANO_PER_USD
 
 
 async def add_key(path: Path) -> None:
-    register = KeyRegister(path)
-    assert await register.add(StoredKey(CALLER, b"digest", datetime.now(UTC)))
-    await register.close()
+    key_store = KeyStore(path)
+    assert await key_store.add(StoredKey(CALLER, b"digest", datetime.now(UTC)))
+    await key_store.close()
 
 
-@pytest.mark.parametrize("kind", ["file", "register"])
+@pytest.mark.parametrize("kind", ["file", "key_store"])
 def test_killed_processes_pay_nothing_twice_and_nothing_above_the_limit(kind: str, tmp_path: Path) -> None:
     path, bill = tmp_path / "spending.sqlite", tmp_path / "bill"
     bill.touch()
-    if kind == "register":
+    if kind == "key_store":
         asyncio.run(add_key(path))
 
     def check() -> None:

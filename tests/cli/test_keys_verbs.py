@@ -11,7 +11,7 @@ import pytest
 from refused_commands import one_sentence
 
 from podium.errors import UsageError
-from podium.server.keys import Keys, is_loopback, open_register
+from podium.server.keys import Keys, is_loopback, open_key_store
 
 KEPT = Path("kept") / "keys.sqlite"
 
@@ -33,7 +33,7 @@ def test_added_key_authenticates_its_caller(podium):
     ).out.strip()
 
     async def caller():
-        keys = Keys(open_register())
+        keys = Keys(open_key_store())
         try:
             return await keys.caller(f"Bearer {key}")
         finally:
@@ -50,7 +50,7 @@ def test_the_list_shows_what_keys_may_do_and_have_spent(podium):
     podium("keys", "add", "my phone", "--admin")
 
     async def spend():
-        keys = Keys(open_register())
+        keys = Keys(open_key_store())
         keys.spend_limit(await keys.caller(f"Bearer {key}")).settle(0.0, 0.25)
         await keys.close()
 
@@ -132,7 +132,7 @@ def test_keys_are_stored_beside_the_traces_of_the_server(podium):
 
 
 async def open_keys(host):
-    keys = Keys(open_register())
+    keys = Keys(open_key_store())
     try:
         await keys.open(host)
     finally:
@@ -170,10 +170,10 @@ def test_api_key_is_still_required_after_all_keys_were_deleted(podium):
     key = podium("keys", "add", "web").out.strip()
 
     async def come_in():
-        keys = Keys(open_register())
+        keys = Keys(open_key_store())
         try:
             await keys.open("0.0.0.0")
-            assert await keys.register.remove("web")
+            assert await keys.key_store.remove("web")
             keys._read_s = -1e9
             return await asyncio.gather(
                 keys.caller(None), keys.caller(f"Bearer {key}"), return_exceptions=True

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from podium.calls.shared_spend_limit import STATE, SharedSpendLimit
-from podium.server.keys.register import KEYS
+from podium.server.keys.key_store import KEYS
 from podium.store import TraceStore
 from podium.workers.response_cache import ResponseCache
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from podium.server.keys import Caller, Keys, open_register
+from podium.server.keys import Caller, Keys, open_key_store
 from podium.server.keys.caller import KeyAllowance
-from podium.server.keys.register import KeyRegister, Secret, StoredKey
+from podium.server.keys.key_store import KeyStore, Secret, StoredKey
 
 
 @dataclass(frozen=True)
@@ -19,9 +19,9 @@ class KeyStorage:
     store: str
     """As --store names it."""
 
-    def open(self, **options: Any) -> KeyRegister:
+    def open(self, **options: Any) -> KeyStore:
         """As one more replica."""
-        return open_register(self.store, **options)
+        return open_key_store(self.store, **options)
 
     def keys(self) -> Keys:
         """The keys of one more server."""
@@ -36,21 +36,21 @@ class KeyStorage:
         secret = Secret.new()
         allowance = None if budget is None else KeyAllowance.read(budget)
         caller = Caller(name=name, id=secret.id, allowance=allowance, **may)
-        register = self.open()
+        key_store = self.open()
         try:
-            assert await register.add(StoredKey(caller, secret.digest, datetime.now(UTC)))
+            assert await key_store.add(StoredKey(caller, secret.digest, datetime.now(UTC)))
         finally:
-            await register.close()
+            await key_store.close()
         return secret.text, caller
 
     def remove(self, name: str = "web") -> None:
         """Remove a key. Not for tests that are coroutines."""
 
         async def removed() -> bool:
-            register = self.open()
+            key_store = self.open()
             try:
-                return await register.remove(name)
+                return await key_store.remove(name)
             finally:
-                await register.close()
+                await key_store.close()
 
         assert asyncio.run(removed())

@@ -20,7 +20,7 @@ from chat_worker import ChatClient, chat_worker
 from podium.calls import Dispatcher
 from podium.conductor.settings import ConductorSettings
 from podium.server.app import create_app
-from podium.server.keys import Keys, open_register
+from podium.server.keys import Keys, open_key_store
 from podium.server.service import Service
 from podium.store import TraceStore
 from podium.team import team as team_module
@@ -145,7 +145,7 @@ class Serve:
         folder = TemporaryDirectory(prefix="podium-served-")
         own = Path(folder.name) / "traces.sqlite"
         kept = TraceStore(store or own) if store is None or isinstance(store, Path) else store
-        keys = Keys(open_register(own)) if keys is None else keys
+        keys = Keys(open_key_store(own)) if keys is None else keys
         opened = team_module.Team.from_settings(
             team.model_copy(update=update),
             workers,

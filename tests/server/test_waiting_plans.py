@@ -16,7 +16,7 @@ from podium.planner import PrewrittenPlans
 from podium.server import approval
 from podium.server.approval import MOST_HERE, ApprovedPlan, WaitingPlans
 from podium.server.background import BackgroundQuestions
-from podium.server.keys import Caller, Keys, open_register
+from podium.server.keys import Caller, Keys, open_key_store
 from podium.server.prepared_question import PreparedQuestion
 from podium.server.requests import ChatRequest
 from podium.server.service import Service
@@ -92,7 +92,7 @@ async def test_a_plan_that_is_cancelled_before_it_begins_to_run_leaves_its_trace
     team = Team.from_settings(
         TeamSettings(plan=PlanSettings(planner="random")), pool, dispatcher=Dispatcher()
     )
-    service = Service(team, store=store, keys=Keys(open_register(tmp_path / "traces.sqlite")))
+    service = Service(team, store=store, keys=Keys(open_key_store(tmp_path / "traces.sqlite")))
     background = BackgroundQuestions(service)
     plan, request = await planned(ANN), ChatRequest(QUESTION)
     service.plans.add(plan, keep=True)

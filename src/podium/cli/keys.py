@@ -14,8 +14,8 @@ from podium.cli.team_file import found_store
 from podium.cli.terminal import print_json
 from podium.errors import UsageError
 from podium.server.keys.caller import Caller, KeyAllowance
-from podium.server.keys.keys import open_register
-from podium.server.keys.register import KeyRegister, KeySpending, Secret, StoredKey
+from podium.server.keys.key_store import KeySpending, KeyStore, Secret, StoredKey
+from podium.server.keys.keys import open_key_store
 from podium.workers.spend_limit import NANO_PER_USD
 
 T = TypeVar("T")
@@ -62,7 +62,7 @@ def add(
         allowance=None if budget_usd is None else KeyAllowance.read(budget_usd),
     )
     key = StoredKey(caller, secret.digest, datetime.now(UTC))
-    if not _call(store, lambda register: register.add(key), create=True):
+    if not _call(store, lambda key_store: key_store.add(key), create=True):
         raise UsageError(
             f"There is a key named {name!r} already; give another name, or remove it with `podium keys remove`."
         )
@@ -73,7 +73,7 @@ def add(
 
 def list_keys(*, store: StoreLocation = None, json: JSONArray = False) -> int:
     """List the keys by name, with their limits and what each has spent."""
-    keys = _call(store, lambda register: register.spendings(datetime.now(UTC)))
+    keys = _call(store, lambda key_store: key_store.spendings(datetime.now(UTC)))
     if json:
         print_json([_document(key, spending) for key, spending in keys])
     elif keys:
@@ -91,21 +91,21 @@ def remove(name: str, /, *, store: StoreLocation = None) -> int:
         name: As `podium keys list` shows it.
     """
     name = name.strip()
-    if not _call(store, lambda register: register.remove(name)):
+    if not _call(store, lambda key_store: key_store.remove(name)):
         raise UsageError(f"There is no key named {shorten(name, 80)!r}; `podium keys list` shows all keys.")
     say(f"The key of {name} is removed.", stderr=True)
     return 0
 
 
-def _call(store: str | None, work: Callable[[KeyRegister], Awaitable[T]], *, create: bool = False) -> T:
+def _call(store: str | None, work: Callable[[KeyStore], Awaitable[T]], *, create: bool = False) -> T:
     """What the work gives with the keys of a store, by default those of the store that is found."""
 
     async def call() -> T:
-        register = open_register(store or found_store(), create=create)
+        key_store = open_key_store(store or found_store(), create=create)
         try:
-            return await work(register)
+            return await work(key_store)
         finally:
-            await register.close()
+            await key_store.close()
 
     return asyncio.run(call())
 

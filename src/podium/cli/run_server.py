@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from podium.cli.event_loop import run_event_loop
 from podium.errors import UsageError
 from podium.server.app import create_app
-from podium.server.keys.keys import Keys, open_register
+from podium.server.keys.keys import Keys, open_key_store
 from podium.server.process_group import ServerProcess, run_group
 from podium.server.process_peers import ProcessPeers, flush_peers_before_reads
 from podium.server.service import Service
@@ -97,7 +97,7 @@ async def _open_service(
     async with AsyncExitStack() as opened:
         traces = TraceStore(store, alone=process is None, patience_s=_PATIENCE_S)
         opened.push_async_callback(asyncio.to_thread, traces.close)
-        keys = Keys(open_register(store))
+        keys = Keys(open_key_store(store))
         opened.push_async_callback(keys.close)
         await keys.open(settings.serve.host)
         telemetry = open_telemetry(pool)

@@ -37,9 +37,9 @@ def test_a_key_sees_its_own_sums_and_budget_and_an_admin_all(serve, tmp_path: Pa
     keys = {"shop": shop, "lab": storage.add("lab", budget="5/day"), "boss": storage.add("boss", admin=True)}
 
     async def spend() -> None:
-        register = storage.open()
-        await register.settle(caller.id or "", datetime.now(UTC).strftime("%Y-%m-%d"), 2 * 10**9, 0)
-        await register.close()
+        key_store = storage.open()
+        await key_store.settle(caller.id or "", datetime.now(UTC).strftime("%Y-%m-%d"), 2 * 10**9, 0)
+        await key_store.close()
 
     asyncio.run(spend())
     url = serve(store=store, keys=storage.keys())

@@ -89,11 +89,11 @@ def test_concurrent_questions_stay_within_key_budget_for_any_text(
             assert ours.end()[0] == 0
 
     async def spent_usd(key: str) -> float:
-        register = storage.open()
+        key_store = storage.open()
         try:
-            return (await register.spending(key, "")).spent / NANO_PER_USD
+            return (await key_store.spending(key, "")).spent / NANO_PER_USD
         finally:
-            await register.close()
+            await key_store.close()
 
     for worker, (_, caller) in keys.items():
         billed = provider.billed_usd[worker]

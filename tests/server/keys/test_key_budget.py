@@ -20,7 +20,7 @@ from podium.errors import APIError, StoreError
 from podium.server.keys import Caller, Keys
 from podium.server.keys.caller import NANO_PER_USD
 from podium.server.keys.key_budget import KeyBudget
-from podium.server.keys.register import KeyRegister
+from podium.server.keys.key_store import KeyStore
 from podium.types import Budget, Spent
 
 NOW = datetime(2026, 3, 1, 23, 59, tzinfo=UTC)
@@ -34,8 +34,8 @@ class Replica:
     """One more server over the same keys."""
 
     def __init__(self, storage: KeyStorage, caller: Caller) -> None:
-        self.register: KeyRegister = storage.open()
-        self.key_budget = KeyBudget(self.register, caller, "x")
+        self.key_store: KeyStore = storage.open()
+        self.key_budget = KeyBudget(self.key_store, caller, "x")
         self.paid = 0.0
         self.begun = asyncio.Event()
         self.calls = 0
@@ -58,7 +58,7 @@ class Replica:
 
     async def close(self) -> None:
         await self.key_budget.close()
-        await self.register.close()
+        await self.key_store.close()
 
 
 async def test_with_64_calls_in_flight_at_each_of_two_replicas_the_limit_holds(storage: KeyStorage) -> None:
@@ -151,7 +151,7 @@ async def test_reservation_of_a_killed_replica_stays_counted(storage: KeyStorage
     _, caller = await storage.added(budget="1")
     killed, other = Replica(storage, caller), Replica(storage, caller)
     assert await ledger(killed.key_budget).reserve(Reservation(1, 1, 0.6)) is None
-    await killed.register.close()
+    await killed.key_store.close()
     await other.call(0.6, 0.0)
     assert other.refusals, "its provider may bill what was under way"
     await other.call(0.4, 0.4)
@@ -198,7 +198,7 @@ async def test_denial_received_after_budget_was_freed_refuses_no_call(
     replica, answered, settled = Replica(storage, caller), asyncio.Event(), asyncio.Event()
     first = asyncio.create_task(replica.call(0.75, 0.0, until=answered))
     await replica.begun.wait()
-    denied, reserve = asyncio.Event(), replica.register.reserve
+    denied, reserve = asyncio.Event(), replica.key_store.reserve
 
     async def slow(*args: Any) -> Any:
         spending = await reserve(*args)
@@ -206,7 +206,7 @@ async def test_denial_received_after_budget_was_freed_refuses_no_call(
         await settled.wait()
         return spending
 
-    monkeypatch.setattr(replica.register, "reserve", slow)
+    monkeypatch.setattr(replica.key_store, "reserve", slow)
     waiting = asyncio.create_task(replica.call(0.75, 0.0))
     await denied.wait()
     waiting.cancel()
@@ -225,14 +225,14 @@ async def test_refusal_does_not_report_budget_being_released_as_reserved(
 ) -> None:
     _, caller = await storage.added(budget="5")
     replica, settling, answered = Replica(storage, caller), asyncio.Event(), asyncio.Event()
-    settle = replica.register.settle
+    settle = replica.key_store.settle
 
     async def slow(*args: Any) -> Any:
         settling.set()
         await answered.wait()
         return await settle(*args)
 
-    monkeypatch.setattr(replica.register, "settle", slow)
+    monkeypatch.setattr(replica.key_store, "settle", slow)
     await replica.call(1.0, 0.5)
     await settling.wait()
     await replica.call(4.75, 0.0)
@@ -248,8 +248,8 @@ async def test_concurrent_calls_share_register_queries(
     storage = KeyStorage(str(tmp_path / "traces.sqlite"))
     _, caller = await storage.added(budget="100")
     replica = Replica(storage, caller)
-    assert replica.register is not None
-    trips, database = [], replica.register._database
+    assert replica.key_store is not None
+    trips, database = [], replica.key_store._database
     rows = database.rows
 
     async def counted(statement: Executable) -> Sequence[Sequence[Any]]:
@@ -263,7 +263,7 @@ async def test_concurrent_calls_share_register_queries(
     await replica.close()
     assert replica.calls == 200
     assert len(trips) < 100
-    again = KeyRegister(tmp_path / "keys.sqlite")
+    again = KeyStore(tmp_path / "keys.sqlite")
     assert (await again.spending(caller.id or "", "x")).spent == NANO_PER_USD
     await again.close()
 
@@ -304,10 +304,10 @@ async def test_a_days_budget_begins_anew_and_a_question_is_paid_by_its_day(
     ledger(before).settle(hold, Spent(cost_usd=0.5))
     ledger(after).settle(hold, Spent(cost_usd=0.75))
     await keys.close()
-    register = storage.open()
-    spent = [(await register.spending(caller.id or "", day)).spent for day in ("2026-03-01", "2026-03-02")]
+    key_store = storage.open()
+    spent = [(await key_store.spending(caller.id or "", day)).spent for day in ("2026-03-01", "2026-03-02")]
     assert spent == [NANO_PER_USD // 2, 3 * NANO_PER_USD // 4]
-    await register.close()
+    await key_store.close()
 
 
 async def test_a_budget_spent_by_another_replica_is_refused_before_anything_runs(
@@ -347,7 +347,7 @@ async def test_call_with_a_removed_key_is_refused_at_once(storage: KeyStorage) -
     replica, answered = Replica(storage, caller), asyncio.Event()
     running = asyncio.create_task(replica.call(0.25, 0.125, until=answered))
     await replica.begun.wait()
-    assert await replica.register.remove("web")
+    assert await replica.key_store.remove("web")
     async with asyncio.timeout(10):
         await replica.call(0.5, 0.0)
     assert replica.refusals == ["The key 'web' was removed: ask the operator of this server for another."]

@@ -52,18 +52,18 @@ def file(tmp_path: Path) -> KeyStorage:
 @pytest.fixture
 def start(serve: Serve, file: KeyStorage) -> Iterator[Start]:
     """Starts a server over `ada` and `bob` with the keys in `file`; `ada` plans alone."""
-    registers = []
+    key_stores = []
 
     def started(*workers: ScriptedWorker, storage: KeyStorage = file, **settings: Any) -> str:
         keys = Keys(storage.open())
-        registers.append(keys.register)
+        key_stores.append(keys.key_store)
         pool = Pool(workers or (worker("ada"), worker("bob")))
         return serve(pool, planner=f"single:{pool.names[0]}", keys=keys, **settings)
 
     yield started
     serve.stop_all()
-    for register in registers:
-        asyncio.run(register.close())
+    for key_store in key_stores:
+        asyncio.run(key_store.close())
 
 
 def ask(url: str, key: str, model: str = "podium", **more: Any) -> Any:

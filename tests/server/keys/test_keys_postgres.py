@@ -14,14 +14,14 @@ from podium.errors import StoreError
 async def test_postgres_rate_limit_uses_a_sliding_minute(postgres_url: str, postgres_server) -> None:
     storage = KeyStorage(postgres_url)
     _, caller = await storage.added(rpm=2)
-    register = storage.open()
-    assert [await register.count_request(caller.id) is None for _ in range(3)] == [True, True, False]
+    key_store = storage.open()
+    assert [await key_store.count_request(caller.id) is None for _ in range(3)] == [True, True, False]
     database = postgres_url.rpartition("/")[2]
     postgres_server.psql("UPDATE podium_key_requests SET at = at - 59 WHERE slot = 1", database)
-    assert 0 < (await register.count_request(caller.id) or 0) <= 1.0
+    assert 0 < (await key_store.count_request(caller.id) or 0) <= 1.0
     postgres_server.psql("UPDATE podium_key_requests SET at = at - 1 WHERE slot = 1", database)
-    assert [await register.count_request(caller.id) is None for _ in range(2)] == [True, False]
-    await register.close()
+    assert [await key_store.count_request(caller.id) is None for _ in range(2)] == [True, False]
+    await key_store.close()
 
 
 async def test_a_database_holds_no_key(postgres_url: str, postgres_server) -> None:
@@ -33,8 +33,8 @@ async def test_a_database_holds_no_key(postgres_url: str, postgres_server) -> No
 
 
 def test_a_register_serves_one_event_loop_after_another(postgres_url: str) -> None:
-    register = KeyStorage(postgres_url).open()
-    assert [asyncio.run(register.keys()) for _ in range(3)] == [()] * 3
+    key_store = KeyStorage(postgres_url).open()
+    assert [asyncio.run(key_store.keys()) for _ in range(3)] == [()] * 3
 
 
 async def test_requests_in_flight_when_the_database_is_killed_fail(
@@ -42,13 +42,13 @@ async def test_requests_in_flight_when_the_database_is_killed_fail(
 ) -> None:
     storage = KeyStorage(postgres_url)
     await storage.added()
-    register = storage.open()
+    key_store = storage.open()
 
     async def ask() -> list[Exception]:
         failures = []
         while not failures:
             try:
-                await register.keys()
+                await key_store.keys()
             except Exception as error:  # Any other than a StoreError is a bug, and fails the test.
                 failures.append(error)
         return failures
@@ -64,4 +64,4 @@ async def test_requests_in_flight_when_the_database_is_killed_fail(
         await asyncio.sleep(1.0)  # Its other processes end once they notice.
         postgres_server.start()
     assert {type(error) for error in failures} == {StoreError}
-    await register.close()
+    await key_store.close()

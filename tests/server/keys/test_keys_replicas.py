@@ -1,4 +1,4 @@
-"""Two server processes over one register of keys: budgets and rates are of both together."""
+"""Two server processes over one key store: budgets and rates are of both together."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from key_storage import KeyStorage
 from served_process import command
 
-from podium.server.keys.register import KeySpending
+from podium.server.keys.key_store import KeySpending
 from podium.workers.spend_limit import NANO_PER_USD
 
 POOL = """
@@ -106,11 +106,11 @@ class WorkerCall:
 
 
 async def spending(storage: KeyStorage, key: str, period: str = "") -> KeySpending:
-    register = storage.open()
+    key_store = storage.open()
     try:
-        return await register.spending(key, period)
+        return await key_store.spending(key, period)
     finally:
-        await register.close()
+        await key_store.close()
 
 
 async def until_reserved(storage: KeyStorage, key: str, usd: float) -> None:
@@ -126,12 +126,12 @@ async def test_many_questions_at_each_of_two_replicas_never_pass_the_budget(
 ) -> None:
     key, caller = await storage.added(budget="1.5")
     asking = WorkerCall(await asyncio.to_thread(running.start), key)
-    peak, done, register = 0, asyncio.Event(), storage.open()
+    peak, done, key_store = 0, asyncio.Event(), storage.open()
 
     async def watch() -> None:
         nonlocal peak
         while not done.is_set():
-            now = await register.spending(caller.id or "", "")
+            now = await key_store.spending(caller.id or "", "")
             peak = max(peak, now.spent + now.reserved)
             await asyncio.sleep(0.01)
 
@@ -139,7 +139,7 @@ async def test_many_questions_at_each_of_two_replicas_never_pass_the_budget(
     await asking.ask(64, in_flight=32)
     done.set()
     await watching
-    await register.close()
+    await key_store.close()
     assert await asyncio.to_thread(running.end) == [0, 0]
     at_end = await spending(storage, caller.id or "")
     assert peak <= 1.5 * NANO_PER_USD

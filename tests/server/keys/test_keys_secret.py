@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from podium.errors import UsageError
 from podium.server.keys import Caller
 from podium.server.keys.caller import KeyAllowance
-from podium.server.keys.register import Secret, matches_digest, public_part
+from podium.server.keys.key_store import Secret, matches_digest, public_part
 
 
 def test_a_key_has_256_random_bits_behind_a_public_beginning() -> None:

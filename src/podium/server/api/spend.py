@@ -44,7 +44,7 @@ async def _budgets(service: Service, caller: Caller) -> list[dict[str, Any]]:
             for limit in service.dispatcher.spend_limits
             if isinstance(limit, SharedSpendLimit)
         ]
-    for stored, spending in await service.keys.register.spendings(datetime.now(UTC)):
+    for stored, spending in await service.keys.key_store.spendings(datetime.now(UTC)):
         allowance, name = stored.caller.allowance, stored.caller.name
         if allowance is not None and caller.visible_owner in (None, name):
             spent, reserved = spending.spent / NANO_PER_USD, spending.reserved / NANO_PER_USD

@@ -1,8 +1,8 @@
 """The budget of one key in one period, as one replica sees it. It is a `SpendLimit` for the ledgers of questions.
 
-A ledger reserves without waiting, but a register over a network must be awaited. So a replica first reserves a sum in
-the register, and then reserves parts of this sum for calls. A call that needs more waits in `wait_until_settled`. A
-moment after a call ends, its cost is settled in the register and the rest given back. All replicas together never
+A ledger reserves without waiting, but a key store over a network must be awaited. So a replica first reserves a sum in
+the key store, and then reserves parts of this sum for calls. A call that needs more waits in `wait_until_settled`. A
+moment after a call ends, its cost is settled in the key store and the rest given back. All replicas together never
 exceed the limit. Reservations of a killed replica count as spent.
 """
 
@@ -15,7 +15,7 @@ from itertools import accumulate
 
 from podium.errors import StoreError
 from podium.server.keys.caller import Caller
-from podium.server.keys.register import KeyRegister, KeySpending
+from podium.server.keys.key_store import KeySpending, KeyStore
 from podium.workers.spend_limit import SpendLimit, to_nano
 
 _SETTLE_DELAY_S = 0.05
@@ -35,39 +35,39 @@ class KeyBudget(SpendLimit):
         period: a name from `KeyAllowance.period`.
     """
 
-    def __init__(self, register: KeyRegister, caller: Caller, period: str) -> None:
+    def __init__(self, key_store: KeyStore, caller: Caller, period: str) -> None:
         assert caller.id is not None
         assert caller.allowance is not None
         allowance = caller.allowance
         super().__init__(allowance.usd, name=f"the key's ${allowance}", way_out=allowance.remedy)
         self._limit = allowance.nano
         self.refreshed_s: float | None = None
-        """When the register was last read, on the event loop's clock. None if it was never read."""
-        self._register = register
+        """When the key store was last read, on the event loop's clock. None if it was never read."""
+        self._key_store = key_store
         self._key = caller.id
         self._key_name = caller.name
         self._allowance = allowance
         self._period = period
         self._spending = KeySpending()
-        """What all replicas have spent and reserved, as last read from the register."""
+        """What all replicas have spent and reserved, as last read from the key store."""
         self._held = 0
-        """What this replica has reserved in the register: for calls in flight, for paid calls, and for further
+        """What this replica has reserved in the key store: for calls in flight, for paid calls, and for further
         calls."""
         self._returning = 0
-        """What is being given back now. The register may still count it as reserved."""
+        """What is being given back now. The key store may still count it as reserved."""
         self._paid = 0
-        """What ended calls have paid that is not settled in the register yet."""
+        """What ended calls have paid that is not settled in the key store yet."""
         self._refused_amount = 0
         """The sum that the latest refused call needed."""
         self._needed: dict[asyncio.Future[None], int] = {}
         """Waiting calls, and the sum that each needs."""
         self._denied: tuple[int, float] | None = None
-        """The smallest sum that the register has denied, and until when this denial is used. None if there is none."""
+        """The smallest sum that the key store has denied, and until when this denial is used. None if there is none."""
         self._removed = False
-        """Whether the key was removed. The register then has nothing for it, so every paid call is refused."""
+        """Whether the key was removed. The key store then has nothing for it, so every paid call is refused."""
         self._settled_s = -math.inf
         self._work: asyncio.Task[None] | None = None
-        """The only task that talks to the register. None if there is nothing to do."""
+        """The only task that talks to the key store. None if there is nothing to do."""
         self._call_waits = asyncio.Event()
         """Set when a call begins to wait."""
         self._closing = False
@@ -85,7 +85,7 @@ class KeyBudget(SpendLimit):
         return max(0, self._spending.reserved - self._held - self._returning) + self._reserved_here
 
     def settle(self, reserved_usd: float, paid_usd: float) -> None:
-        """Book what a call paid, as `SpendLimit.settle` does. The register learns of it a moment later."""
+        """Book what a call paid, as `SpendLimit.settle` does. The key store learns of it a moment later."""
         reserved, paid = to_nano(reserved_usd), to_nano(paid_usd)
         if not reserved and not paid:
             return
@@ -98,7 +98,7 @@ class KeyBudget(SpendLimit):
         self._start()
 
     def may_fit_later(self, usd: float) -> bool:
-        """Whether the register may still have `usd`, or calls in flight here may give it back."""
+        """Whether the key store may still have `usd`, or calls in flight here may give it back."""
         amount = to_nano(usd)
         if not amount or self._removed:
             return False
@@ -107,10 +107,10 @@ class KeyBudget(SpendLimit):
         return super().may_fit_later(usd)
 
     async def wait_until_settled(self) -> None:
-        """Wait until a call was settled, or the register has answered for the waiting calls.
+        """Wait until a call was settled, or the key store has answered for the waiting calls.
 
         Raises:
-            StoreError: the register cannot be used.
+            StoreError: the key store cannot be used.
         """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         # Nothing has run since the refused reservation, so `_refused_amount` is its sum.
@@ -136,8 +136,8 @@ class KeyBudget(SpendLimit):
         return self._work is None and not (self._held or self._reserved_here or self._paid)
 
     async def refresh(self) -> None:
-        """Read from the register what was spent."""
-        self._update(await self._register.spending(self._key, self._period))
+        """Read from the key store what was spent."""
+        self._update(await self._key_store.spending(self._key, self._period))
 
     async def close(self) -> None:
         """Settle what was paid and give the rest back, except what calls in flight need. Calling twice is fine."""
@@ -147,7 +147,7 @@ class KeyBudget(SpendLimit):
             await self._work
         if self._paid or self._free > 0:
             try:
-                await self._settle_register(back=self._held - self._reserved_here)
+                await self._settle_paid(back=self._held - self._reserved_here)
             except StoreError as error:
                 _LOG.error("What the key %s spent is not recorded, and stays reserved: %s", self._name, error)
 
@@ -169,28 +169,28 @@ class KeyBudget(SpendLimit):
                 if self._needed and not self._is_denied(min(self._needed.values())):
                     await self._reserve_more()
                     if self._paid and self._now() >= self._settled_s + _MAX_SETTLE_DELAY_S:
-                        await self._settle_register(back=min(self._paid, self._held - self._reserved_here))
+                        await self._settle_paid(back=min(self._paid, self._held - self._reserved_here))
                 elif self._paid or self._free > 0:
                     if not await self._wait_for_call(_SETTLE_DELAY_S):
-                        await self._settle_register(back=self._held - self._reserved_here)
+                        await self._settle_paid(back=self._held - self._reserved_here)
                 elif self._needed:
                     await self._wait_for_call(_RETRY_S)
                 else:
                     return
         except StoreError as error:
-            # Paid sums stay reserved in the register until they can be settled.
+            # Paid sums stay reserved in the key store until they can be settled.
             _LOG.error("The budget of the key %s cannot be kept: %s", self._name, error)
             self._release(error)
         finally:
             self._work = None
 
     async def _reserve_more(self) -> None:
-        """Reserve what the waiting calls need: for all of them, or for as many as the register allows."""
+        """Reserve what the waiting calls need: for all of them, or for as many as the key store allows."""
         sums = list(accumulate(sorted(self._needed.values())))
         least = sums[0]
         while sums and sums[-1] > self._free:
             amount = sums.pop() - self._free
-            spending = await self._register.reserve(self._key, self._period, self._limit, amount)
+            spending = await self._key_store.reserve(self._key, self._period, self._limit, amount)
             if spending is not None:
                 self._held += amount
                 self._update(spending)
@@ -201,18 +201,18 @@ class KeyBudget(SpendLimit):
                 sums.pop()
             if least > left:  # Calls may have given something back since the denial.
                 self._denied = (least, self._now() + _RETRY_S)
-            elif not await self._register.has(self._key):
+            elif not await self._key_store.has(self._key):
                 self._removed = True
                 break
         self._release()
 
-    async def _settle_register(self, *, back: int) -> None:
+    async def _settle_paid(self, *, back: int) -> None:
         """Settle all paid sums, and give `back` a part of the reserved sum."""
         paid, back = self._paid, max(0, back)
         self._held -= back  # Subtract it at once, so that no call reserves from it.
         self._returning = back
         try:
-            spending = await self._register.settle(self._key, self._period, paid, back)
+            spending = await self._key_store.settle(self._key, self._period, paid, back)
         except BaseException:
             # The settlement may have been recorded. To count it twice is better than not at all.
             self._held += back
@@ -233,7 +233,7 @@ class KeyBudget(SpendLimit):
         return True
 
     def _is_denied(self, amount: int) -> bool:
-        """Whether the register has just denied this sum or a smaller one."""
+        """Whether the key store has just denied this sum or a smaller one."""
         return self._denied is not None and amount >= self._denied[0] and self._now() < self._denied[1]
 
     def _update(self, spending: KeySpending) -> None:

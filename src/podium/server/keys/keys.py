@@ -1,5 +1,4 @@
-"""The keys of a server: authentication, rate limits, and each key's budget. The routes use it, and it uses the
-register.
+"""The keys of a server: authentication, rate limits, and each key's budget. Routes use it, and it uses the `key_store`.
 
 On any interface except loopback, a key is always required. Only the public beginning of a key leaves this folder.
 """
@@ -18,9 +17,9 @@ from pathlib import Path
 from podium.errors import APIError, UsageError
 from podium.server.keys.caller import ANONYMOUS, Caller
 from podium.server.keys.key_budget import KeyBudget
-from podium.server.keys.register import (
+from podium.server.keys.key_store import (
     NO_DIGEST,
-    KeyRegister,
+    KeyStore,
     StoredKey,
     bearer_token,
     matches_digest,
@@ -43,13 +42,13 @@ def _utc() -> datetime:
 
 
 class Keys:
-    """Checks keys, rate limits and budgets. It belongs to one event loop, and closes the register of keys.
+    """Checks keys, rate limits and budgets. It belongs to one event loop, and closes the key store.
 
-    All methods raise a `StoreError` if the register cannot be read or written.
+    All methods raise a `StoreError` if the key store cannot be read or written.
     """
 
-    def __init__(self, register: KeyRegister, *, now: Callable[[], datetime] = _utc) -> None:
-        self.register = register
+    def __init__(self, key_store: KeyStore, *, now: Callable[[], datetime] = _utc) -> None:
+        self.key_store = key_store
         self._needed = False
         self._now = now
         self._known: dict[str, StoredKey] = {}
@@ -99,7 +98,7 @@ class Keys:
         if caller.id is None:
             return
         if caller.rpm is not None:
-            wait_s = await self.register.count_request(caller.id)
+            wait_s = await self.key_store.count_request(caller.id)
             if wait_s is not None:
                 seconds = max(1, math.ceil(wait_s))
                 raise APIError(
@@ -148,11 +147,11 @@ class Keys:
             )
 
     async def close(self) -> None:
-        """Settle what was spent, and close the register. Calling twice is fine."""
+        """Settle what was spent, and close the key store. Calling twice is fine."""
         for key_budget in self._budgets.values():
             await key_budget.close()
         self._budgets.clear()
-        await self.register.close()
+        await self.key_store.close()
 
     async def _read(self) -> None:
         clock = asyncio.get_running_loop().time
@@ -161,7 +160,7 @@ class Keys:
         async with self._reading:
             began = clock()
             if began - self._read_s > _FRESH_S:
-                self._known = {stored.caller.id or "": stored for stored in await self.register.keys()}
+                self._known = {stored.caller.id or "": stored for stored in await self.key_store.keys()}
                 self._needed = self._needed or bool(self._known)
                 self._read_s = began
 
@@ -176,13 +175,13 @@ class Keys:
             ]
             for old in over:
                 del self._budgets[old]
-            self._budgets[period_key] = KeyBudget(self.register, caller, period_key[1])
+            self._budgets[period_key] = KeyBudget(self.key_store, caller, period_key[1])
         return self._budgets[period_key]
 
 
-def open_register(
+def open_key_store(
     store: str | Path | None = None, *, create: bool = True, environ: Mapping[str, str] = os.environ
-) -> KeyRegister:
+) -> KeyStore:
     """Open the keys that belong to a store of traces: in the same database, or in a file in the same folder.
 
     Args:
@@ -196,8 +195,8 @@ def open_register(
     location = str(store or default_store(environ))
     check_is_address_or_file(location)
     if "://" in location:
-        return KeyRegister(location)
-    return KeyRegister(Path(location).expanduser().with_name(FILE), create=create)
+        return KeyStore(location)
+    return KeyStore(Path(location).expanduser().with_name(FILE), create=create)
 
 
 @lru_cache(256)

@@ -1,9 +1,8 @@
-"""The register that stores keys, in SQLite or PostgreSQL.
+"""The store of keys, in SQLite or PostgreSQL.
 
 A key is 256 random bits after a public beginning, by which it is found. Only the key's SHA-256 is stored. A slow hash
-would delay every request, and is only needed for secrets that people make up. Each operation of a register is atomic
-across processes, since rate limits and budgets over several replicas depend on that. `keys` and `key_budget` make the
-decisions.
+would delay every request, and is only needed for secrets that people make up. Each operation is atomic across
+processes, since rate limits and budgets over several replicas depend on that. `keys` and `key_budget` decide.
 """
 
 from __future__ import annotations
@@ -119,7 +118,7 @@ KEYS = Tables(
 _K, _R, _S = _KEYS.c, _REQUESTS.c, _SPENDING.c
 
 
-class KeyRegister:
+class KeyStore:
     """Stores keys. `key` is a key's id, `period` a name from `KeyAllowance.period`.
 
     Args:
@@ -129,7 +128,7 @@ class KeyRegister:
 
     Raises:
         UsageError: the location is missing, cannot be opened, or is not of this kind.
-        StoreError: raised by each method if the register cannot be read or written.
+        StoreError: raised by each method if the key store cannot be read or written.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The registers of keys, in each database: every operation is atomic for any number of replicas."""
+"""The stores of keys, in each database: every operation is atomic for any number of replicas."""
 
 from __future__ import annotations
 
@@ -12,66 +12,66 @@ import pytest
 from key_storage import KeyStorage
 
 from podium.errors import UsageError
+from podium.server.keys.key_store import KeySpending, KeyStore, Secret, StoredKey
 from podium.server.keys.keys import FILE
-from podium.server.keys.register import KeyRegister, KeySpending, Secret, StoredKey
 
 
 async def test_register_returns_key_settings_as_given(storage: KeyStorage) -> None:
     may = {"rpm": 5, "admin": True, "allow": ("a", "b, c"), "deny": ("ü'; DROP TABLE keys",)}
     _, full = await storage.added("web", budget="5/day", **may)
     _, bare = await storage.added("phone")
-    register = storage.open()
-    assert [kept.caller for kept in await register.keys()] == [full, bare]
-    assert (await register.keys())[0].added.tzinfo is not None
-    await register.close()
-    await register.close()
+    key_store = storage.open()
+    assert [kept.caller for kept in await key_store.keys()] == [full, bare]
+    assert (await key_store.keys())[0].added.tzinfo is not None
+    await key_store.close()
+    await key_store.close()
 
 
 async def test_key_name_is_unique(storage: KeyStorage) -> None:
     _, caller = await storage.added("web", rpm=2)
-    register, secret = storage.open(), Secret.new()
+    key_store, secret = storage.open(), Secret.new()
     again = StoredKey(replace(caller, id=secret.id), secret.digest, datetime.now(UTC))
-    assert not await register.add(again)
-    assert not await register.add(replace(again, caller=replace(caller, name="other"))), (
+    assert not await key_store.add(again)
+    assert not await key_store.add(replace(again, caller=replace(caller, name="other"))), (
         "nor has a beginning two"
     )
-    assert [kept.caller for kept in await register.keys()] == [caller]
-    await register.close()
+    assert [kept.caller for kept in await key_store.keys()] == [caller]
+    await key_store.close()
 
 
 async def test_removed_key_can_neither_ask_nor_spend_and_loses_its_history(storage: KeyStorage) -> None:
     _, caller = await storage.added("web", rpm=2, budget="5/day")
-    register, key = storage.open(), caller.id
-    assert await register.count_request(key) is None
-    assert await register.reserve(key, "today", 100, 60) == KeySpending(0, 60)
-    assert await register.remove("web")
-    assert not await register.remove("web")
-    assert await register.keys() == ()
-    assert await register.count_request(key) == 60.0
-    assert await register.reserve(key, "today", 100, 1) is None
-    assert await register.settle(key, "today", 10, 60) == KeySpending(), "a call in flight ends in peace"
-    assert await register.spending(key, "today") == KeySpending()
-    await register.close()
+    key_store, key = storage.open(), caller.id
+    assert await key_store.count_request(key) is None
+    assert await key_store.reserve(key, "today", 100, 60) == KeySpending(0, 60)
+    assert await key_store.remove("web")
+    assert not await key_store.remove("web")
+    assert await key_store.keys() == ()
+    assert await key_store.count_request(key) == 60.0
+    assert await key_store.reserve(key, "today", 100, 1) is None
+    assert await key_store.settle(key, "today", 10, 60) == KeySpending(), "a call in flight ends in peace"
+    assert await key_store.spending(key, "today") == KeySpending()
+    await key_store.close()
 
 
 async def test_a_sum_is_reserved_spent_and_given_back_within_the_limit(storage: KeyStorage) -> None:
     _, caller = await storage.added(budget="1")
-    register, key = storage.open(), caller.id
-    assert await register.spending(key, "x") == KeySpending(0, 0)
-    assert await register.reserve(key, "x", 100, 101) is None
-    assert await register.reserve(key, "x", 100, 60) == KeySpending(0, 60)
-    assert await register.reserve(key, "x", 100, 41) is None
-    assert await register.reserve(key, "x", 100, 40) == KeySpending(0, 100)
-    assert await register.reserve(key, "y", 100, 100) == KeySpending(0, 100), "periods are apart"
-    assert await register.settle(key, "x", 25, 60) == KeySpending(25, 40)
-    assert await register.reserve(key, "x", 100, 35) == KeySpending(25, 75)
-    assert await register.settle(key, "x", 5 * 10**15, 75) == KeySpending(25 + 5 * 10**15, 0), (
+    key_store, key = storage.open(), caller.id
+    assert await key_store.spending(key, "x") == KeySpending(0, 0)
+    assert await key_store.reserve(key, "x", 100, 101) is None
+    assert await key_store.reserve(key, "x", 100, 60) == KeySpending(0, 60)
+    assert await key_store.reserve(key, "x", 100, 41) is None
+    assert await key_store.reserve(key, "x", 100, 40) == KeySpending(0, 100)
+    assert await key_store.reserve(key, "y", 100, 100) == KeySpending(0, 100), "periods are apart"
+    assert await key_store.settle(key, "x", 25, 60) == KeySpending(25, 40)
+    assert await key_store.reserve(key, "x", 100, 35) == KeySpending(25, 75)
+    assert await key_store.settle(key, "x", 5 * 10**15, 75) == KeySpending(25 + 5 * 10**15, 0), (
         "sums are large"
     )
-    assert await register.settle(key, "z", 7, 0) == KeySpending(7, 0), (
+    assert await key_store.settle(key, "z", 7, 0) == KeySpending(7, 0), (
         "a payment without a reservation counts too"
     )
-    await register.close()
+    await key_store.close()
 
 
 async def test_replicas_together_let_in_as_many_requests_as_a_minute_may_have(storage: KeyStorage) -> None:
@@ -91,7 +91,7 @@ async def test_replicas_together_let_in_as_many_requests_as_a_minute_may_have(st
 async def test_a_minute_slides_over_requests_one_by_one(tmp_path: Path) -> None:
     storage, now = KeyStorage(str(tmp_path / "traces.sqlite")), [1e9]
     _, caller = await storage.added(rpm=3)
-    register = KeyRegister(tmp_path / FILE, clock=lambda: now[0])
+    key_store = KeyStore(tmp_path / FILE, clock=lambda: now[0])
     for at, wait in [
         (0, None),
         (10, None),
@@ -103,10 +103,10 @@ async def test_a_minute_slides_over_requests_one_by_one(tmp_path: Path) -> None:
         (70, None),
     ]:
         now[0] = 1e9 + at
-        assert await register.count_request(caller.id) == wait, at
+        assert await key_store.count_request(caller.id) == wait, at
     now[0] -= 3600
-    assert await register.count_request(caller.id) is None, "a clock that is set back locks no key out"
-    await register.close()
+    assert await key_store.count_request(caller.id) is None, "a clock that is set back locks no key out"
+    await key_store.close()
 
 
 def contents(folder: Path) -> dict[Path, bytes]:
@@ -116,12 +116,12 @@ def contents(folder: Path) -> dict[Path, bytes]:
 async def test_a_file_of_keys_is_its_owners_alone_and_holds_no_key(tmp_path: Path) -> None:
     storage = KeyStorage(str(tmp_path / "deep" / "traces.sqlite"))
     keys = [(await storage.added(name, rpm=3, budget="1"))[0] for name in ("ada", "bob")]
-    register = storage.open()
-    await register.count_request((await register.keys())[0].caller.id or "")
+    key_store = storage.open()
+    await key_store.count_request((await key_store.keys())[0].caller.id or "")
     files = contents(tmp_path)
     assert {path.name for path in files} >= {"keys.sqlite", "keys.sqlite-wal"}
     assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
-    await register.close()
+    await key_store.close()
     files |= {path.with_suffix(".closed"): content for path, content in contents(tmp_path).items()}
     for key in keys:
         assert any(key[:11].encode() in content for content in files.values()), (
