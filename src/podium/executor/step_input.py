@@ -18,9 +18,9 @@ from podium.fencing import marked_block, marked_text
 from podium.types import ANSWER_WHOLE_QUESTION, SEED_PREFIX_CHARS, Message, MessageLayout, Question
 from podium.workers.view import (
     OWN_SUBTASK,
-    PLAIN_PREVIOUS,
-    PLAIN_QUESTION,
-    PLAIN_SUBTASK,
+    CHAT_PREVIOUS,
+    CHAT_QUESTION,
+    CHAT_SUBTASK,
     PREVIOUS_RESPONSE,
     SUBTASK,
     WorkerView,
@@ -92,10 +92,10 @@ def _packed(view: WorkerView, fence_mark: str) -> Message:
 def _chat(view: WorkerView) -> tuple[Message, ...]:
     exchanges = [(step.subtask, step.response) for step in view.earlier]
     if view.previous is not None:
-        exchanges.insert(0, (PLAIN_PREVIOUS, view.previous))
+        exchanges.insert(0, (CHAT_PREVIOUS, view.previous))
     messages: list[Message] = []
     for subtask, response in exchanges:
         messages.append(Message(role="user", content=subtask))
         messages.append(Message(role="assistant", content=response))
-    task = f"{PLAIN_QUESTION}{view.question}{PLAIN_SUBTASK}{view.subtask}"
+    task = f"{CHAT_QUESTION}{view.question}{CHAT_SUBTASK}{view.subtask}"
     return (*messages, Message(role="user", content=task))

@@ -19,11 +19,11 @@ OWN_SUBTASK = "your subtask"
 """The label of the last block of a packed message. The next two constants are labels of the blocks before it."""
 SUBTASK = "subtask"
 PREVIOUS_RESPONSE = "previous response"
-PLAIN_QUESTION = "Question:\n"
-"""The beginning of the last message of the plain layout. The next two constants separate its parts and name the round
+CHAT_QUESTION = "Question:\n"
+"""The beginning of the last message of the chat layout. The next two constants separate its parts and name the round
 before."""
-PLAIN_SUBTASK = "\n\nYour subtask:\n"
-PLAIN_PREVIOUS = "The answer of the round before"
+CHAT_SUBTASK = "\n\nYour subtask:\n"
+CHAT_PREVIOUS = "The answer of the round before"
 _NUMBER = re.compile(r"^\d\. ")
 _END = "\n<<<end "
 _RESPONSE = re.compile(r"(?:round (?P<round>\d{1,9}) )?step (?P<position>\d{1,9}) response", re.ASCII)
@@ -34,11 +34,11 @@ class EarlierStep:
     """One earlier step that a worker sees."""
 
     position: int | None
-    """The step's position, from 0. None in messages of the plain layout, which lack it."""
+    """The step's position, from 0. None in messages of the chat layout, which lack it."""
     subtask: str
     response: str
     round: int | None = None
-    """The earlier round of the step, from 0. None for the same round, and for messages of the plain layout."""
+    """The earlier round of the step, from 0. None for the same round, and for messages of the chat layout."""
 
     @property
     def label(self) -> str:
@@ -54,7 +54,7 @@ class WorkerView:
     question: str
     subtask: str
     earlier: tuple[EarlierStep, ...] = ()
-    """The earlier steps, in the order of the messages. In the plain layout, turns of the chat history look like steps
+    """The earlier steps, in the order of the messages. In the chat layout, turns of the chat history look like steps
     too."""
     previous: str | None = None
     """The final response of the previous round. None if the worker does not see it."""
@@ -87,7 +87,7 @@ def read_view(messages: Sequence[Message]) -> WorkerView:
     if last is None:
         return WorkerView(question="", subtask="")
     text = messages[last].content
-    view = _read_packed(text) or _read_plain(text, messages[:last])
+    view = _read_packed(text) or _read_chat(text, messages[:last])
     return view or WorkerView(question=text, subtask=text)
 
 
@@ -98,11 +98,11 @@ def _read_packed(text: str) -> WorkerView | None:
     stop = text.find(">>>", start)
     if start < 0 or text[stop:] != ">>>":
         return None
-    token = text[start + len(_END) : stop]
+    mark = text[start + len(_END) : stop]
     question, _, blocks = text.partition(text[start : stop + len(">>>")])
     subtask = previous = None
     shown: list[EarlierStep] = []
-    for label, body in _blocks(blocks, token):
+    for label, body in _blocks(blocks, mark):
         if label == OWN_SUBTASK:
             return WorkerView(question, body, tuple(shown), previous)
         if label == SUBTASK:
@@ -116,8 +116,8 @@ def _read_packed(text: str) -> WorkerView | None:
     return None
 
 
-def _blocks(text: str, token: str) -> Iterator[tuple[str, str]]:
-    opening, closing = f" {token}>>>\n", f"{_END}{token}>>>"
+def _blocks(text: str, mark: str) -> Iterator[tuple[str, str]]:
+    opening, closing = f" {mark}>>>\n", f"{_END}{mark}>>>"
     position = 0
     while (stop := text.find(opening, position)) >= 0:
         start = text.rfind("<<<", position, stop)
@@ -131,16 +131,16 @@ def _blocks(text: str, token: str) -> Iterator[tuple[str, str]]:
         position = end + len(closing)
 
 
-def _read_plain(text: str, earlier: Sequence[Message]) -> WorkerView | None:
-    question, between, subtask = text.rpartition(PLAIN_SUBTASK)
-    if not between or not question.startswith(PLAIN_QUESTION):
+def _read_chat(text: str, earlier: Sequence[Message]) -> WorkerView | None:
+    question, between, subtask = text.rpartition(CHAT_SUBTASK)
+    if not between or not question.startswith(CHAT_QUESTION):
         return None
     shown: list[EarlierStep] = []
     previous = None
     for user, assistant in itertools.pairwise(earlier):
         if user.role == "user" and assistant.role == "assistant":
-            if user.content == PLAIN_PREVIOUS:
+            if user.content == CHAT_PREVIOUS:
                 previous = assistant.content
             else:
                 shown.append(EarlierStep(None, user.content, assistant.content))
-    return WorkerView(question[len(PLAIN_QUESTION) :], subtask, tuple(shown), previous)
+    return WorkerView(question[len(CHAT_QUESTION) :], subtask, tuple(shown), previous)
