@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from podium.calls.breaker import Breaker
+from podium.calls.circuit_breaker import CircuitBreaker
 from podium.calls.dispatcher import WorkerChannel
 from podium.errors import WorkerError
 from podium.types import Limits
@@ -17,15 +17,15 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def opened() -> Breaker:
-    breaker = Breaker(LIMITS)
+def opened() -> CircuitBreaker:
+    breaker = CircuitBreaker(LIMITS)
     breaker.record_failure(now(), LATE, probe=False)
     assert breaker.state == "open"
     return breaker
 
 
-async def test_breaker_opens_after_the_set_number_of_consecutive_failures():
-    breaker = Breaker(LIMITS)
+async def test_circuit_breaker_opens_after_the_set_number_of_consecutive_failures():
+    breaker = CircuitBreaker(LIMITS)
     for _ in range(2):
         breaker.record_failure(now(), BROKEN, probe=False)
     breaker.record_success()
@@ -37,7 +37,7 @@ async def test_breaker_opens_after_the_set_number_of_consecutive_failures():
 
 
 async def test_one_timeout_opens_breaker_without_success_since_the_call_began():
-    breaker, began = Breaker(LIMITS), now()
+    breaker, began = CircuitBreaker(LIMITS), now()
     await asyncio.sleep(0.001)
     breaker.record_success()
     breaker.record_failure(began, LATE, probe=False)
@@ -47,7 +47,7 @@ async def test_one_timeout_opens_breaker_without_success_since_the_call_began():
 
 
 async def test_failed_long_call_does_not_open_breaker_when_others_succeeded():
-    breaker = Breaker(LIMITS)
+    breaker = CircuitBreaker(LIMITS)
     breaker.record_success()
     for error in (LATE, BROKEN):
         breaker.record_failure(now() - 31.0, error, probe=False)
@@ -55,7 +55,7 @@ async def test_failed_long_call_does_not_open_breaker_when_others_succeeded():
 
 
 async def test_failure_lasting_a_full_timeout_opens_the_breaker():
-    breaker = Breaker(LIMITS)
+    breaker = CircuitBreaker(LIMITS)
     breaker.record_failure(now() - 31.0, BROKEN, probe=False)
     assert breaker.state == "open"
 
@@ -72,7 +72,7 @@ async def test_while_open_a_call_with_somewhere_else_to_go_is_refused_at_once():
 
 
 async def test_a_call_is_refused_at_once_if_the_next_probe_is_too_late_for_it():
-    breaker = Breaker(Limits(probe_after=30.0))
+    breaker = CircuitBreaker(Limits(probe_after=30.0))
     breaker.open_for(3600.0, BROKEN, probe=False)
     async with asyncio.timeout(5.0):
         with pytest.raises(WorkerError, match="tried again in 3600 s") as refused:
@@ -92,7 +92,7 @@ async def test_a_call_waits_for_a_probe_in_flight_however_long_the_cooldown():
 
 
 async def test_later_failure_extends_a_cooldown_but_never_shortens_it():
-    breaker = Breaker(LIMITS)
+    breaker = CircuitBreaker(LIMITS)
     ends = []
     for seconds in (3600.0, 70.0, 7200.0):
         breaker.open_for(seconds, BROKEN, probe=False)

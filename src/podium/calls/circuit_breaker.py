@@ -29,7 +29,7 @@ class Cooldown:
     """One sentence, free of secrets: the latest failure."""
 
 
-class Breaker:
+class CircuitBreaker:
     """Opens when a worker is down. It belongs to one event loop.
 
     It opens in three cases: `limits.failures_to_open` calls have failed in a row; a call timed out, and no call has

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from podium.calls.breaker import Breaker
+from podium.calls.circuit_breaker import CircuitBreaker
 from podium.calls.input_bound import InputTokenBound
 from podium.calls.rate_limiter import ModelHost, RateLimiter, model_key
 from podium.calls.shared_spend_limit import SharedSpendLimit, open_day_limit
@@ -79,7 +79,7 @@ class WorkerChannel:
     def __init__(self, worker: Worker, model_host: ModelHost | None = None) -> None:
         self.worker = worker
         self.rate_limiter = RateLimiter(worker.limits, model_host, model_key(worker))
-        self.breaker = Breaker(worker.limits)
+        self.breaker = CircuitBreaker(worker.limits)
         self.retry_budget = RetryBudget()
         self.input_bound = InputTokenBound(worker)
         self.attempts = 0
