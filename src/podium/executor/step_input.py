@@ -17,10 +17,10 @@ from typing import Literal
 from podium.fencing import marked_block, marked_text
 from podium.types import ANSWER_WHOLE_QUESTION, SEED_PREFIX_CHARS, Message, MessageLayout, Question
 from podium.workers.view import (
-    OWN_SUBTASK,
     CHAT_PREVIOUS,
     CHAT_QUESTION,
     CHAT_SUBTASK,
+    OWN_SUBTASK,
     PREVIOUS_RESPONSE,
     SUBTASK,
     WorkerView,
