@@ -24,7 +24,7 @@ def opened() -> CircuitBreaker:
     return breaker
 
 
-async def test_circuit_breaker_opens_after_the_set_number_of_consecutive_failures():
+async def test_breaker_opens_after_the_set_number_of_consecutive_failures():
     breaker = CircuitBreaker(LIMITS)
     for _ in range(2):
         breaker.record_failure(now(), BROKEN, probe=False)
