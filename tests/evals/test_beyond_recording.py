@@ -10,7 +10,7 @@ from recorded_world import pool_of, replayed, spelled, tasks_of, world, write_re
 from podium.evals import Evaluation, evaluate
 from podium.planner import Planner, PlanRequest
 from podium.planners import Committee, Constant
-from podium.planners.constant_and_random import CHECK
+from podium.planners.controls import CHECK
 from podium.recordings import Recording
 from podium.team import Runner
 from podium.team.team_worker import TeamWorker

@@ -18,7 +18,7 @@ from podium.planners import (
     read_constant,
 )
 from podium.planners.baseline import voting_step
-from podium.planners.constant_and_random import PHRASES
+from podium.planners.controls import PHRASES
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION, Profile, Question
 from podium.workflow import Acceptance, Access, PlanRules, Step, Workflow, check, parse, render

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from podium.planners.constant_and_random import CHECK, PARTS
+from podium.planners.controls import CHECK, PARTS
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workers.view import requests_whole_question
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from podium.conductor import Conductor
 from podium.conductor.policy import WorkerPolicy
 from podium.errors import WorkerError
-from podium.planners.constant_and_random import Constant
+from podium.planners.controls import Constant
 from podium.store import TraceStore
 from podium.store.trace_rows import TraceRows
 from podium.team import Runner

@@ -13,7 +13,7 @@ from podium.conductor.opening import open_policy
 from podium.conductor.policy import Sampling
 from podium.conductor.prompt import build_prompt
 from podium.planner import PlanRequest
-from podium.planners.constant_and_random import random_workflow
+from podium.planners.controls import random_workflow
 from podium.team.team_file import open_pool
 from podium.train.shared_prefix.checkpoints import read_model
 from podium.train.shared_prefix.sampler import sample

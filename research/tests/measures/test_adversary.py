@@ -6,7 +6,7 @@ from evals.graded_evaluations import graded
 from evals.recorded_world import pool_of, tasks_of, world, write_recording
 from podium.evals import evaluate
 from podium.planners import Committee, SelfConsistency, Single
-from podium.planners.constant_and_random import read_constant
+from podium.planners.controls import read_constant
 from podium.rollout import run_rollout
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task

@@ -10,7 +10,7 @@ from known_answers import known_answers
 from planners.planner_teams import answered, called, team
 from podium.errors import ConfigError
 from podium.planners import open_baseline
-from podium.planners.constant_and_random import CHECK, NEXT
+from podium.planners.controls import CHECK, NEXT
 from podium.planners.reflection import AGAIN
 from podium.types import ANSWER_WHOLE_QUESTION, Profile
 from podium_research.planners.debate import REVISE

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from podium.errors import ConfigError, UsageError, WorkerError
-from podium.planners.constant_and_random import CHECK
+from podium.planners.controls import CHECK
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
 from podium.trace import Reply

@@ -2,7 +2,7 @@
 
 from podium.planners.baseline import BaselineSpec
 from podium.planners.cascade import Cascade
-from podium.planners.constant_and_random import Constant, RandomPlans, random_workflow, read_constant
+from podium.planners.controls import Constant, RandomPlans, random_workflow, read_constant
 from podium.planners.registry import baseline_syntaxes, find_baseline, known_baselines, open_baseline
 from podium.planners.voting import Committee, SelfConsistency, Single
 from podium.workers.vote import VOTE

@@ -37,8 +37,8 @@ _ATTRIBUTES: Mapping[str, str] = {
     "fusion": "mixture:FUSION",
     "self-fusion": "mixture:SELF_FUSION",
     "by-ratings": "rating_router:BASELINE",
-    "constant": "constant_and_random:CONSTANT",
-    "random": "constant_and_random:RANDOM",
+    "constant": "controls:CONSTANT",
+    "random": "controls:RANDOM",
 }
 """The module and the attribute of each of Podium's own baselines, by name, in the order of all lists. A module is
 imported when one of its baselines is named, so that a question to one worker loads no other planner."""

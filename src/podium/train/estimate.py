@@ -15,7 +15,7 @@ from statistics import fmean
 from types import MappingProxyType
 
 from podium.executor.estimate import Range, Workload, estimate_plan
-from podium.planners.constant_and_random import random_workflow
+from podium.planners.controls import random_workflow
 from podium.rollout.random_pools import PoolSampler
 from podium.scoring import ScoringSettings
 from podium.store.answers import PastAnswers

@@ -18,7 +18,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from podium.conductor.prompt import renumber_workers
 from podium.errors import ConfigError
 from podium.planner import EarlierRound
-from podium.planners.constant_and_random import random_workflow
+from podium.planners.controls import random_workflow
 from podium.rollout.rollout import grade_answer
 from podium.rows import read_rows
 from podium.scoring import RolloutRequest, ScoringSession

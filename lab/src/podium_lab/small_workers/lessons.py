@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from podium.conductor.local_worker import view_prompt
-from podium.planners.constant_and_random import CHECK, COMPARE
+from podium.planners.controls import CHECK, COMPARE
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workers.view import EarlierStep, WorkerView
 from podium_lab.exercises.abilities import JOINS, Ability

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from podium.errors import ConfigError
 from podium.extending import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
 from podium.planners.baseline import plan_once, refuse_without_vote, voting_step, worker_number
-from podium.planners.constant_and_random import CHECK, COMPARE, FINISH, NEXT
+from podium.planners.controls import CHECK, COMPARE, FINISH, NEXT
 from podium.planners.rating_router import parse_accuracy_per_usd
 from podium.planners.reflection import AGAIN
 from podium.planners.voting import Committee

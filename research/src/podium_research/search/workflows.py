@@ -15,7 +15,7 @@ from podium.evals.evaluation import evaluate
 from podium.evals.json_file import JsonFile
 from podium.executor import ExecutionSettings
 from podium.planners import VOTE, Constant, Single, read_constant
-from podium.planners.constant_and_random import CHECK
+from podium.planners.controls import CHECK
 from podium.tasks.task import Task
 from podium.team import Runner
 from podium.types import ANSWER_WHOLE_QUESTION, FrozenModel, Message, Question
