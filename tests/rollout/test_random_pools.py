@@ -19,7 +19,7 @@ from podium.trace import Plan
 from podium.types import Question
 from podium.workers import Pool, ScriptedWorker
 from podium.workers.build import build_worker
-from podium.workers.failing import FailingWorker
+from podium.workers.replacements import FailingWorker
 from podium.workers.response_cache import ResponseCache
 from podium.workers.spec import OpenAISpec
 from podium.workers.vote import VoteWorker

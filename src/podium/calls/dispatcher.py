@@ -22,7 +22,7 @@ from podium.calls.shared_spend_limit import SharedSpendLimit, open_day_limit
 from podium.errors import UsageError, WorkerError
 from podium.types import MAX_USD, Usage
 from podium.workers.base import Worker
-from podium.workers.failing import FailingWorker
+from podium.workers.replacements import FailingWorker
 from podium.workers.response_cache import ResponseCache
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from pydantic import Field
 
 from podium.config import Settings, suggestion
 from podium.errors import ConfigError
-from podium.workers.failing import FailingWorker
 from podium.workers.pool import Pool
+from podium.workers.replacements import FailingWorker
 
 NAMES = (
     "ada", "bram", "cleo", "dora", "egon", "gus", "hana", "ivo", "jana", "kai", "lena", "milo", "nora", "otto",

@@ -24,7 +24,7 @@ from podium.team import Runner
 from podium.trace import RoundTrace, Span, Trace
 from podium.trace.serialization import without_surrogates
 from podium.types import Budget, FrozenModel, Profile, Spent
-from podium.workers.failing import ENVIRONMENT
+from podium.workers.replacements import ENVIRONMENT
 from podium.workflow import needed_steps
 
 _LONGEST = 2000

@@ -21,7 +21,7 @@ from podium.store import TraceStore
 from podium.tasks import open_tasks
 from podium.train.publish import publish
 from podium.train.trl.checkpoints import latest_checkpoint
-from podium.workers.failing import ENVIRONMENT
+from podium.workers.replacements import ENVIRONMENT
 
 Settings = dict[str, Any]
 

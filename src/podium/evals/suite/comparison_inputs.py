@@ -20,8 +20,8 @@ from podium.tasks.task import TaskSet
 from podium.team.settings import TeamSettings
 from podium.team.team import Team
 from podium.team.team_file import TeamFile, open_pool
-from podium.workers.failing import FailingWorker, SubstituteWorker
 from podium.workers.pool import Pool
+from podium.workers.replacements import FailingWorker, SubstituteWorker
 from podium.workers.vote import VoteWorker
 
 OpenTasks = dict[tuple[str, str, int, int], TaskSet]
