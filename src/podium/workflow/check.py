@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from podium.workflow.fault import quote_fragment
 from podium.workflow.model import Access, PlanError, Step, Workflow, render
+from podium.workflow.parse_error import quote_fragment
 
 AccessRule = Literal["lists", "all_or_none"]
 """What an access list may contain: "lists" allows numbers of steps too, "all_or_none" only [] or ["all"]."""

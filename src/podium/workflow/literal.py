@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from podium.workflow.fault import ParseError, quote_fragment
+from podium.workflow.parse_error import ParseError, quote_fragment
 
 MAX_NESTING = 4
 

@@ -29,9 +29,9 @@ from podium.workflow.check import (
     first_violation,
     number_range,
 )
-from podium.workflow.fault import ParseError, showable
 from podium.workflow.literal import Item
 from podium.workflow.model import Acceptance, Access, PlanError, PlanForm, Step, Workflow
+from podium.workflow.parse_error import ParseError, showable
 from podium.workflow.search import find_plan
 from podium.workflow.structured import StepColumns, item_text, read_columns
 

@@ -20,9 +20,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from podium.workflow.fault import ParseError, quote_fragment
 from podium.workflow.literal import Item, read_list, read_object
 from podium.workflow.model import PlanForm
+from podium.workflow.parse_error import ParseError, quote_fragment
 from podium.workflow.structured import begins_plan, is_plan
 
 NAMES = ("model_id", "subtasks", "access_list")

@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from podium.workflow.fault import ParseError, quote_fragment
 from podium.workflow.literal import Item
+from podium.workflow.parse_error import ParseError, quote_fragment
 
 _KEYS = ("worker", "subtask", "sees")
 _PLAN_KEYS = frozenset({"thought", "steps", "accept"})
