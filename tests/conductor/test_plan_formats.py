@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pytest
 
 from podium.calls import Ledger
-from podium.conductor.opening import build_endpoint, make_worker_conductor
+from podium.conductor.open import build_endpoint, make_worker_conductor
 from podium.conductor.plan_format import DAY_S, PlanChoice, PlanFormat, ProbeCache
 from podium.conductor.settings import ConductorSettings
 from podium.planner import PlanCalls, PlanRequest

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from podium.calls import Dispatcher
 from podium.conductor import Conductor, Sampling
-from podium.conductor.opening import build_endpoint
+from podium.conductor.open import build_endpoint
 from podium.conductor.policy import WorkerPolicy
 from podium.conductor.settings import ConductorSettings
 from podium.errors import WorkerError

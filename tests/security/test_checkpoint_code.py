@@ -13,7 +13,7 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from podium.conductor.opening import open_policy
+from podium.conductor.open import open_policy
 from podium.errors import CheckpointError
 from tiny_policy import write_policy
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from plan_texts import workflows
 from podium.calls import Dispatcher
-from podium.conductor.opening import build_endpoint, make_worker_conductor
+from podium.conductor.open import build_endpoint, make_worker_conductor
 from podium.conductor.settings import ConductorSettings
 from podium.errors import UsageError, WorkerError
 from podium.executor import StepEnded, StepStarted, StepText

@@ -9,7 +9,7 @@ import pytest
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import PlainTextCodec
-from podium.conductor.opening import open_policy
+from podium.conductor.open import open_policy
 from podium.conductor.policy import Sampling
 from podium.conductor.prompt import build_prompt
 from podium.planner import PlanRequest

@@ -14,7 +14,7 @@ from typing import Any
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.local_policy import LocalPolicy
-from podium.conductor.opening import open_policy
+from podium.conductor.open import open_policy
 from podium.conductor.policy import Sampling
 from podium.errors import CheckpointError, ConfigError, UsageError, WorkerError
 from podium.reading.thoughts import ThoughtSplitter, split_thoughts

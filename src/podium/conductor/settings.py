@@ -1,6 +1,6 @@
 """The `[conductor]` table of a team file: which Conductor plans, and how it is prompted and sampled.
 
-`podium.conductor.opening` opens the Conductor. `podium.team.opened_planner` chooses one if the table names none.
+`podium.conductor.open` opens the Conductor. `podium.team.opened_planner` chooses one if the table names none.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from podium.calls import Dispatcher
 from podium.conductor.checkpoint import Checkpoint, PlanLimits, read_podium_file
-from podium.conductor.opening import build_endpoint, make_worker_conductor, open_conductor, refuse_misfit
+from podium.conductor.open import build_endpoint, make_worker_conductor, open_conductor, refuse_misfit
 from podium.conductor.planner import Conductor
 from podium.conductor.quarantine import QuarantinePlanner
 from podium.conductor.settings import ConductorSettings

@@ -13,7 +13,7 @@ import torch
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import PlainTextCodec
 from podium.conductor.local_worker import view_prompt
-from podium.conductor.opening import open_policy
+from podium.conductor.open import open_policy
 from podium.conductor.policy import Sampling
 from podium.reading.answer import final_answer, normalise
 from podium.train.runtime import resolve_device

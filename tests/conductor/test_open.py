@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from podium.conductor import Checkpoint, Conductor, open_policy
-from podium.conductor.opening import open_conductor
+from podium.conductor.open import open_conductor
 from podium.planner import PlanRequest
 from podium.types import Question
 from podium.workers.pool import Pool
