@@ -26,11 +26,11 @@ import torch
 from rows import Row, report
 
 from podium.conductor.checkpoint import Checkpoint
-from podium.train.run import run_grpo
+from podium.train.grpo_run import run_grpo
 from podium.train.runtime import resolve_device, resolve_dtype
 from podium.train.settings import EngineName, TrainSettings
+from podium.train.sft_run import run_sft
 from podium.train.shape import ModelShape
-from podium.train.supervised import run_sft
 
 CONFIG = Path(__file__).parents[1] / "configs/train/small-open.toml"
 DEVICE = resolve_device()

@@ -39,11 +39,11 @@ from podium.tasks import Task
 from podium.team import Runner
 from podium.team.team_file import open_pool
 from podium.train.engine import TrainingJob
-from podium.train.run import run_grpo
+from podium.train.grpo_run import run_grpo
 from podium.train.runtime import compute_on_one_core
 from podium.train.schedule import generate_tasks
 from podium.train.settings import TrainSettings
-from podium.train.shared_prefix import engine
+from podium.train.shared_prefix import grpo as grpo_engine
 from podium.train.trained_policy import resolve
 
 WORK = "GRPO iteration, 256 rollouts, one core, fp32"
@@ -198,17 +198,17 @@ class Peer:
 def products_s(settings: TrainSettings) -> list[float]:
     """The processor seconds that the matrix products of each iteration take by themselves."""
     seconds: list[float] = []
-    products, plain = Products(), engine.train
+    products, plain = Products(), grpo_engine.train
 
     def watched(job: TrainingJob) -> None:
         with products:  # It sees the products of its own thread, which the engine trains in.
             plain(job)
 
-    engine.train = watched
+    grpo_engine.train = watched
     try:
         train(settings, lambda row: seconds.append(products.seconds))
     finally:
-        engine.train = plain
+        grpo_engine.train = plain
     return [after - before for before, after in zip([0.0, *seconds], seconds, strict=False)]
 
 

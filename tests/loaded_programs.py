@@ -38,9 +38,9 @@ PROGRAMS = {
 """As their packages' entry points have them."""
 _LATE = {
     "podium train": (
-        "podium.train.run",
-        "podium.train.supervised",
-        "podium.train.shared_prefix.engine",
+        "podium.train.grpo_run",
+        "podium.train.sft_run",
+        "podium.train.shared_prefix.grpo",
         "sympy",
     ),
     "podium study": ("sklearn.cluster", "sklearn.feature_extraction.text", "sklearn.linear_model"),

@@ -17,7 +17,8 @@ from podium.team.settings import TeamSettings
 from podium.team.team_file import open_pool
 from podium.train.settings import TrainSettings
 from podium.train.trl.arguments import trl_arguments
-from podium.train.trl.engine import GRPO_SETTINGS, lora_config
+from podium.train.trl.grpo import GRPO_SETTINGS
+from podium.train.trl.trainer_setup import lora_config
 from podium.types import Price
 from podium.workers.pool import pool_file
 from podium.workers.spec import OpenAISpec

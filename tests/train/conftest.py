@@ -98,7 +98,7 @@ def _settings(ground: dict[str, str]) -> dict[str, Any]:
 
 def _train(settings: dict[str, Any], folder: Path, **wiring: Any) -> Path:
     """The policy of a run in that folder."""
-    from podium.train.run import run_grpo  # noqa: PLC0415 - torch has its threads first
+    from podium.train.grpo_run import run_grpo  # noqa: PLC0415 - torch has its threads first
     from podium.train.settings import TrainSettings  # noqa: PLC0415
 
     return asyncio.run(run_grpo(TrainSettings.model_validate(settings), folder, **wiring))

@@ -12,7 +12,7 @@ from podium.errors import UsageError
 from podium.rollout import RewardSettings
 from podium.scoring import RolloutRequest, Score
 from podium.train.preflight import preflight
-from podium.train.supervised import run_sft
+from podium.train.sft_run import run_sft
 from podium.types import Message
 
 WEIGHTS = (0.0, 5000.0)

@@ -12,7 +12,7 @@ import pytest
 from podium.errors import DivergedError
 from podium.train.metrics_recorder import applied_norm
 from podium.train.settings import TrainSettings
-from podium.train.supervised import run_sft
+from podium.train.sft_run import run_sft
 
 Settings = dict[str, Any]
 ENGINES = [{"engine": "shared_prefix", "trl": {}}, {"engine": "trl"}]

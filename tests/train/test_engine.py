@@ -27,7 +27,7 @@ from podium.rollout.run_folder import RunFolder
 from podium.train.objective import ADVANTAGES, LOSSES, Advantages, Rewards, mean_over_completions
 from podium.train.settings import GRPOSettings
 from podium.train.shared_prefix.checkpoints import read_model
-from podium.train.shared_prefix.engine import find_problems
+from podium.train.shared_prefix.grpo import find_problems
 
 KILLED_AT = 4
 """The iteration of a run that is killed."""

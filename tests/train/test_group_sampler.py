@@ -16,7 +16,7 @@ from podium.train.schedule import ScheduledGroup
 from podium.train.settings import GRPOSettings
 from podium.train.shared_prefix.batch import TrainingRow
 from podium.train.shared_prefix.checkpoints import read_model
-from podium.train.shared_prefix.engine import advantages_of, make_group
+from podium.train.shared_prefix.grpo import advantages_of, make_group
 from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.sampler import GroupSampler, common_prefix
 from podium.train.shared_prefix.update import ReferencePolicy

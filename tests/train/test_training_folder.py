@@ -14,7 +14,7 @@ from podium.files import lock_folder
 from podium.rollout.run_folder import RunFolder
 from podium.train.preflight import hold_training_folder
 from podium.train.settings import TrainSettings
-from podium.train.supervised import run_sft
+from podium.train.sft_run import run_sft
 
 Settings = dict[str, Any]
 SHARED_PREFIX = {"engine": "shared_prefix", "trl": {}}

@@ -24,11 +24,11 @@ from podium.scoring import RolloutRequest, Score, ScoringSession
 from podium.tasks.task import Grade, Task
 from podium.trace import Reply
 from podium.train.engine import PreparedTraining
+from podium.train.grpo_run import OpenedScoring, make_job, run_in_thread
 from podium.train.metrics_recorder import Recorder
 from podium.train.preflight import open_engine
 from podium.train.progress import Progress
 from podium.train.ranks import Ranks
-from podium.train.run import OpenedScoring, make_job, run_in_thread
 from podium.train.runtime import generator
 from podium.train.settings import CHANGEABLE_ON_RESUME, GRPOSettings, TrainSettings
 from podium.train.shape import ModelShape

@@ -88,8 +88,8 @@ def train(
 
 
 def _train(settings: TrainSettings, run: Path, calls: DispatchOptions) -> None:
-    from podium.train.run import run_grpo  # noqa: PLC0415
-    from podium.train.supervised import run_sft  # noqa: PLC0415
+    from podium.train.grpo_run import run_grpo  # noqa: PLC0415
+    from podium.train.sft_run import run_sft  # noqa: PLC0415
 
     make_dispatcher = partial(open_limited_dispatcher, calls, run=run)
     if settings.stage == "sft":

@@ -48,12 +48,11 @@ DispatcherFactory = Callable[[Pool], AbstractContextManager[Dispatcher]]
 def open_engine(settings: TrainSettings) -> TrainingEngine[Any]:
     """The engine of resolved settings, for their stage. This loads torch, and TRL for trl."""
     if settings.engine == "trl":
-        from podium.train.trl import engine as trl_grpo  # noqa: PLC0415 - loads TRL
+        from podium.train.trl import grpo as trl_grpo  # noqa: PLC0415 - loads TRL
         from podium.train.trl import sft as trl_sft  # noqa: PLC0415
 
         return trl_sft if settings.stage == "sft" else trl_grpo
-    from podium.train.shared_prefix import engine as grpo  # noqa: PLC0415 - loads torch
-    from podium.train.shared_prefix import sft  # noqa: PLC0415
+    from podium.train.shared_prefix import grpo, sft  # noqa: PLC0415 - loads torch
 
     return sft if settings.stage == "sft" else grpo
 

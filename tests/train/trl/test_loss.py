@@ -16,7 +16,7 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.scoring import RolloutRequest, Score
 from podium.train.rollouts import RolloutSample
 from podium.train.settings import TrainSettings
-from podium.train.trl.engine import TRLRun
+from podium.train.trl.grpo import TRLRun
 from podium.types import Message
 
 REWARDS = (1.0, None, 0.5)

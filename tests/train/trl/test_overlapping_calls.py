@@ -16,7 +16,7 @@ from podium.errors import BudgetError
 from podium.scoring import RolloutRequest, Score
 from podium.train.engine import TrainingJob
 from podium.train.settings import TrainSettings
-from podium.train.trl.engine import train
+from podium.train.trl.grpo import train
 from podium.types import Message
 
 

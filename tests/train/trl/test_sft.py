@@ -30,12 +30,12 @@ from podium.train.engine import EncodedExample
 from podium.train.examples import Demonstration, collect_demonstrations
 from podium.train.preflight import preflight
 from podium.train.settings import TrainSettings
+from podium.train.sft_run import encode_examples, run_sft
 from podium.train.shared_prefix.checkpoints import Checkpoints
 from podium.train.shared_prefix.sft import batch_of
-from podium.train.supervised import encode_examples, run_sft
 from podium.train.trl.arguments import trl_arguments
-from podium.train.trl.engine import find_problems as grpo_problems
-from podium.train.trl.engine import grpo_config
+from podium.train.trl.grpo import find_problems as grpo_problems
+from podium.train.trl.grpo import grpo_config
 from podium.train.trl.sft import find_problems as sft_problems
 from podium.train.trl.sft import sft_config
 from podium.types import Message, Question

@@ -12,10 +12,10 @@ from podium.conductor.codec import PlainTextCodec
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import ScoringBackend
 from podium.train.engine import PreparedTraining, TrainingJob
+from podium.train.grpo_run import OpenedScoring, make_job
 from podium.train.metrics_recorder import Recorder
 from podium.train.progress import Progress
 from podium.train.ranks import Ranks
-from podium.train.run import OpenedScoring, make_job
 from podium.train.settings import TrainSettings
 from scripted_team import open_team
 

@@ -17,7 +17,7 @@ from podium.train.objective import mean_over_tokens
 from podium.train.settings import TrainSettings
 from podium.train.shared_prefix.batch import TrainingRow, micro_batches
 from podium.train.shared_prefix.checkpoints import Checkpoints, write_trained
-from podium.train.shared_prefix.engine import open_model, start_problems
+from podium.train.shared_prefix.grpo import open_model, start_problems
 from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.update import adamw, completion_logprobs, learning_rate, optimizer_step
 

@@ -19,13 +19,13 @@ from podium.train.metrics_recorder import applied_norm
 from podium.train.settings import TrainSettings
 from podium.train.trl.arguments import trainer_config
 from podium.train.trl.checkpoints import latest_checkpoint, step_of
-from podium.train.trl.engine import (
+from podium.train.trl.trainer_setup import (
     lora_config,
     needing_packages,
-    problems_of_either_stage,
-    quantization,
+    quantization_config,
     refusals,
     setting_up,
+    setup_problems,
 )
 
 _OURS = {
@@ -47,7 +47,7 @@ _OURS = {
 def find_problems(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
     """The reasons why TRL cannot train the run on examples: an argument, or a package that is missing."""
     config = partial(sft_config, settings, Path(), ranks, context=1)
-    return [*refusals(config), *problems_of_either_stage(settings)]
+    return [*refusals(config), *setup_problems(settings)]
 
 
 def train(job: SupervisedJob) -> None:
@@ -59,7 +59,7 @@ def train(job: SupervisedJob) -> None:
             train_dataset=make_dataset(job.examples),
             processing_class=job.prepared.tokenizer,
             peft_config=lora_config(job.settings),
-            quantization_config=quantization(job.settings),
+            quantization_config=quantization_config(job.settings),
             callbacks=[_StepCallback(job)],
         )
     trainer.remove_callback(PrinterCallback)

@@ -1,4 +1,4 @@
-"""The supervised stage: collects demonstrations, has an engine learn them, and writes the policy into the run's folder.
+"""The supervised stage (SFT): collects examples, has an engine learn them, and writes the policy into the run's folder.
 
 It calls no worker, but a judge may grade traces. The codec that encodes the examples also encodes the policy's prompts
 later, so both have the same tokens.

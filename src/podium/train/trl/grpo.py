@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -34,6 +32,14 @@ from podium.train.settings import TrainSettings, setting_value
 from podium.train.trl.arguments import trainer_config, trl_arguments
 from podium.train.trl.checkpoints import latest_checkpoint, step_of
 from podium.train.trl.sampler import TRLSampler
+from podium.train.trl.trainer_setup import (
+    lora_config,
+    needing_packages,
+    quantization_config,
+    refusals,
+    setting_up,
+    setup_problems,
+)
 
 _COPIED = {
     "learning_rate": "grpo.lr",
@@ -118,14 +124,10 @@ def grpo_config(settings: TrainSettings, folder: Path, ranks: int) -> GRPOConfig
 
 def find_problems(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
     """The reasons why TRL cannot train the run with GRPO: an argument, a setting, or a package that is missing."""
-    reasons: list[PodiumError] = [
-        *refusals(
-            *(
-                partial(trl_arguments, {key: value}, GRPOConfig, GRPO_SETTINGS)
-                for key, value in settings.trl.items()
-            )
-        )
+    arguments = [
+        partial(trl_arguments, {key: value}, GRPOConfig, GRPO_SETTINGS) for key, value in settings.trl.items()
     ]
+    reasons: list[PodiumError] = [*refusals(*arguments)]
     reasons += [] if reasons else refusals(partial(grpo_config, settings, Path("checkpoints"), ranks))
     if settings.prompt.guide:
         reasons.append(
@@ -135,34 +137,7 @@ def find_problems(settings: TrainSettings, start: Checkpoint | None, ranks: int)
         reasons.append(
             ConfigError("trl.use_vllm needs vLLM; install it with: pip install 'trl[vllm]', or leave it out.")
         )
-    return [*reasons, *problems_of_either_stage(settings)]
-
-
-def refusals(*makes: Callable[[], object]) -> Iterator[ConfigError]:
-    """The errors of those of the functions that refuse."""
-    for make in makes:
-        try:
-            make()
-        except ConfigError as error:
-            yield error
-
-
-def problems_of_either_stage(settings: TrainSettings) -> Iterator[ConfigError]:
-    """The reasons why no trainer of TRL can train: an adapter, a quantisation or a tracker that cannot be used."""
-    yield from refusals(partial(lora_config, settings), partial(quantization, settings))
-    if settings.quantization is not None and find_spec("bitsandbytes") is None:
-        yield ConfigError(
-            "[quantization] needs bitsandbytes; install it with: pip install bitsandbytes, or leave the table out.",
-            ("quantization",),
-        )
-    reports = settings.trl.get("report_to", "none")
-    if reports in ("none", ["none"], []):
-        return
-    try:
-        for tracker in get_reporting_integration_callbacks(reports):  # type: ignore[no-untyped-call]
-            tracker()  # Raises if the tracker's package is missing.
-    except (RuntimeError, ValueError, ImportError) as error:
-        yield ConfigError(f"trl.report_to = {reports!r} cannot be used: {error}")
+    return [*reasons, *setup_problems(settings)]
 
 
 def train(job: TrainingJob) -> None:
@@ -192,25 +167,6 @@ def _ended_after(job: TrainingJob, iterations: int) -> TrainingJob:
     )
 
 
-@contextmanager
-def setting_up(settings: TrainSettings) -> Iterator[None]:
-    """The block makes TRL's trainer. What TRL, peft and transformers refuse is raised as a ConfigError."""
-    try:
-        yield
-    except (ValueError, TypeError, ImportError, OSError, RuntimeError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise ConfigError(f"The trainer cannot be set up with {settings.start}: {reason}") from error
-
-
-@contextmanager
-def needing_packages() -> Iterator[None]:
-    """The block trains. An optimiser or a kernel under `[trl]` whose package is missing is raised as a ConfigError."""
-    try:
-        yield
-    except ImportError as error:
-        raise ConfigError(f"A setting under [trl] cannot be used: {str(error).strip()}", ("trl",)) from error
-
-
 class TRLRun(TrainerCallback):
     """TRL's trainer for one run on this rank, with its rollout function, reward function and callback."""
 
@@ -235,7 +191,7 @@ class TRLRun(TrainerCallback):
                 processing_class=job.prepared.tokenizer,
                 callbacks=[self],
                 peft_config=lora_config(settings),
-                quantization_config=quantization(settings),
+                quantization_config=quantization_config(settings),
                 rollout_func=self._generate_batch,
             )
         # This callback adds the figures of an evaluation, so trackers must be called after it.
@@ -314,30 +270,3 @@ def _all_or_none(logprobs: Sequence[Sequence[float] | None]) -> list[list[float]
     if all(row is None for row in logprobs):
         return None
     return [list(row or [0.0]) for row in logprobs]
-
-
-def lora_config(settings: TrainSettings) -> Any:
-    """peft's LoraConfig. None if all weights are trained.
-
-    Raises:
-        ConfigError: peft is not installed, or refuses an argument.
-    """
-    whole = {"task_type": "CAUSAL_LM", "target_modules": "all-linear"}
-    return None if settings.lora is None else _config_of("peft", "LoraConfig", "lora", whole | settings.lora)
-
-
-def quantization(settings: TrainSettings) -> Any:
-    """transformers' BitsAndBytesConfig. None if weights are not quantised.
-
-    Raises:
-        ConfigError: bitsandbytes is not installed, or refuses an argument.
-    """
-    table = settings.quantization
-    return None if table is None else _config_of("transformers", "BitsAndBytesConfig", "quantization", table)
-
-
-def _config_of(package: str, name: str, key: str, arguments: Mapping[str, Any]) -> Any:
-    try:
-        return getattr(import_module(package), name)(**arguments)
-    except (ImportError, TypeError, ValueError) as error:
-        raise ConfigError(f"[{key}] cannot be used: {error}") from None
