@@ -18,6 +18,8 @@ from podium.team.team_file import open_pool
 from podium.train.trained_policy import POLICY_ROWS, name_without_folder
 
 HUB = "hub:"
+STAGE_NOTE = "stage.txt"
+"""The file in a run's folder by which a stage of another package says how it trained, for the card."""
 _AVERAGED_ROWS = 10
 """How many rows the means "at first" and "in the end" include."""
 
@@ -105,7 +107,7 @@ def model_card(run: Path, name: str, *, on_hub: bool = False) -> str:
     trained = [
         f"- Questions: {name_without_folder(str(settings.get('tasks')))}, train split",
         _pool_line(str(settings.get("pool"))),
-        *_stage_lines(settings, len(rows)),
+        *_stage_lines(run, settings, len(rows)),
     ]
     fetch = f"hf download {name} --local-dir {folder_name}\n" if on_hub else ""
     return f"""\
@@ -155,18 +157,14 @@ def _pool_line(pool: str) -> str:
     return f"- Workers: {len(workers)} of the pool {shown}: {', '.join(workers.names)}"
 
 
-def _stage_lines(settings: Mapping[str, Any], rows: int) -> Iterator[str]:
+def _stage_lines(run: Path, settings: Mapping[str, Any], rows: int) -> Iterator[str]:
     tuned = "all weights" if settings.get("lora") is None else "LoRA adapters, merged"
-    if settings.get("stage") == "sft":
+    if (note := run / STAGE_NOTE).is_file():
+        yield f"- {note.read_text(encoding='utf-8').strip()}"
+    elif settings.get("stage") == "sft":
         yield f"- Supervised on {name_without_folder(settings['sft']['examples'])} ({tuned})"
         return
-    if (grpo := settings.get("grpo")) is None:
-        yield (
-            f"- Warm start: supervised on examples of {name_without_folder(str(settings.get('tasks')))}, "
-            f"{sum(stage['steps'] for stage in settings['stages'])} steps of {settings.get('batch')} examples, "
-            f"learning rate {settings.get('lr')}"
-        )
-    else:
+    elif grpo := settings.get("grpo"):
         yield (
             f"- GRPO: {rows or grpo.get('iterations')} iterations of {grpo.get('questions')} questions with "
             f"{grpo.get('group')} rollouts each, {settings.get('rounds')} round(s), learning rate {grpo.get('lr')} "

@@ -28,6 +28,7 @@ from podium.config import Settings
 from podium.errors import RunMismatchError
 from podium.files import atomic_folder, replace_file
 from podium.rollout.run_folder import RunFolder
+from podium.train.publish import STAGE_NOTE
 from podium.train.runtime import Precision, generator, resolve_device, resolve_dtype
 from podium.train.shape import ModelShape
 from podium.train.shared_prefix.checkpoints import StoredDtype, read_model, write_model
@@ -304,10 +305,19 @@ def run_warmstart(
     saves = any(stage.shares.saving for stage in settings.stages)
     reports = measure(model, tokenizer, teams, cases=check_cases, seed=settings.seed, saves=saves)
     measured = {what: asdict(report) for what, report in reports.items()}
+    replace_file(folder / STAGE_NOTE, f"{stage_note(settings)}\n".encode())
     replace_file(folder / "gate.json", json.dumps(measured, indent=2).encode() + b"\n")
     save_policy(model, tokenizer, PROMPT, policy, scope=SCOPE)
     shutil.rmtree(folder / _STAGES)
     return reports
+
+
+def stage_note(settings: WarmStartSettings) -> str:
+    """How the policy was trained, as its model card says it."""
+    return (
+        f"Warm start: supervised on examples of {settings.tasks}, {settings.steps} steps of {settings.batch} examples, "
+        f"learning rate {settings.lr:g}"
+    )
 
 
 def save_policy(
