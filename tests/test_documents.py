@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from podium.config import build
 from podium.errors import ConfigError
-from podium.rollout.random_pools import PoolSampling
+from podium.rollout.pool_sampling import PoolSampling
 from podium.team.settings import (
     EvalSettings,
     PlanSettings,

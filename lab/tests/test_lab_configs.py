@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from podium.config import Settings, load
-from podium.evals.suite.check import check_suite
 from podium.evals.suite.manifest import tables_of
+from podium.evals.suite.suite_check import check_suite
 from podium.evals.suite.suite_settings import SuiteSettings
 from podium.planners import find_baseline
 from podium.team.team_file import open_pool

@@ -12,8 +12,8 @@ import pytest
 from evals.recorded_world import Row, write_recording
 from podium.config import build
 from podium.errors import UsageError
-from podium.evals.suite.check import check_suite
 from podium.evals.suite.comparisons import evaluations_of
+from podium.evals.suite.suite_check import check_suite
 from podium.evals.suite.suite_run import run_suite
 from podium.evals.suite.suite_settings import SuiteSettings
 from podium.recordings import RecordedQuestion, RecordedResponse

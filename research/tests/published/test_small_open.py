@@ -15,9 +15,9 @@ import pytest
 import podium
 from podium.config import load
 from podium.evals.comparison import ORACLE
-from podium.evals.suite.check import check_suite
 from podium.evals.suite.comparisons import comparison_of, evaluations_of
 from podium.evals.suite.manifest import SuiteManifest
+from podium.evals.suite.suite_check import check_suite
 from podium.evals.suite.suite_run import run_suite
 from podium.evals.suite.suite_settings import SuiteSettings
 from podium.recordings import Recording

@@ -29,12 +29,12 @@ from podium.errors import StoreError, UsageError
 from podium.evals.answer_files import AnswerFiles, accuracy_so_far
 from podium.evals.comparison_table import comparison_markdown, terminal_table
 from podium.evals.look_log import TEST
-from podium.evals.suite.check import check_suite
 from podium.evals.suite.comparison_inputs import ComparisonInputs
 from podium.evals.suite.comparisons import COMPARISON, comparison_of, evaluations_of
 from podium.evals.suite.default_suite import default_suite
 from podium.evals.suite.manifest import SUITE, SuiteManifest, SuiteTable, tables_of
 from podium.evals.suite.report import write_report
+from podium.evals.suite.suite_check import check_suite
 from podium.evals.suite.suite_run import answers_left, run_suite
 from podium.evals.suite.suite_settings import CHANGEABLE, SuiteSettings
 from podium.files import replace_file

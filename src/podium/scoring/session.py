@@ -24,7 +24,7 @@ from podium.executor import ExecutionSettings
 from podium.planner import EarlierRound, PlanRequest, PrewrittenPlans, earlier_rounds_of
 from podium.rollout import RewardSettings, Rollout, reward, round_reward, run_rollout
 from podium.rollout.collapse import PlanStructure
-from podium.rollout.random_pools import PoolSampler
+from podium.rollout.pool_sampling import PoolSampler
 from podium.scoring.protocol import RolloutRequest, Score, SessionInfo
 from podium.scoring.settings import ScoringSettings
 from podium.scoring.training_tasks import open_training_tasks

@@ -15,7 +15,7 @@ from pydantic import Field
 from podium.conductor.prompt import PromptSettings
 from podium.config import Settings
 from podium.rollout import RewardSettings
-from podium.rollout.random_pools import PoolSampling
+from podium.rollout.pool_sampling import PoolSampling
 from podium.types import MessageLayout
 
 

@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from podium.executor.estimate import Range, Workload, estimate_plan
 from podium.planners.controls import random_workflow
-from podium.rollout.random_pools import PoolSampler
+from podium.rollout.pool_sampling import PoolSampler
 from podium.scoring import ScoringSettings
 from podium.store.answers import PastAnswers
 from podium.tasks import Task

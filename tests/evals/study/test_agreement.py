@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from podium.evals.study.judging import by_agreement
+from podium.evals.study.judges import by_agreement
 from podium.evals.study.result import Bounds
 from podium.planners.answers import AnswerMatrix, MeasuredAnswer
 

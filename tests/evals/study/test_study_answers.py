@@ -19,7 +19,7 @@ from podium.evals.evaluation import evaluate
 from podium.evals.question_table import AskingProgress, QuestionTable, answer_table
 from podium.evals.rating import read_answers
 from podium.evals.study.answers import StudyAnswers, ask_workers
-from podium.evals.study.judging import NoVerdictGrader, OutcomeGrader, PoolJudge, near_misses
+from podium.evals.study.judges import NoVerdictGrader, OutcomeGrader, PoolJudge, near_misses
 from podium.evals.study.questions import StudyQuestions, load_study_questions
 from podium.planners import Single
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter

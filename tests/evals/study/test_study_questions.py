@@ -9,7 +9,7 @@ import pytest
 
 from podium.calls import Dispatcher
 from podium.errors import NoTasksError
-from podium.evals.study.judging import PoolJudge
+from podium.evals.study.judges import PoolJudge
 from podium.evals.study.questions import load_study_questions, questions_of_traces
 from podium.planners import Single
 from podium.recordings import RecordedResponse

@@ -8,7 +8,7 @@ import numpy as np
 from simulated_answers import cheap_is_as_good, nothing_helps, votes_help
 
 from podium.evals.study.decision import decide
-from podium.evals.study.judging import NearMisses
+from podium.evals.study.judges import NearMisses
 from podium.evals.study.methods import crossfit, methods_for
 from podium.evals.study.report import study_html, study_markdown
 from podium.evals.study.result import Bounds, Study

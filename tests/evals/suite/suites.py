@@ -12,8 +12,8 @@ from typing import Any
 
 from podium.config import build
 from podium.evals.answer_files import RESULTS
-from podium.evals.suite.check import check_suite
 from podium.evals.suite.manifest import SuiteManifest
+from podium.evals.suite.suite_check import check_suite
 from podium.evals.suite.suite_run import run_suite
 from podium.evals.suite.suite_settings import SuiteSettings
 from podium.tasks.task import Split

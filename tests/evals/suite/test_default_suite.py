@@ -13,9 +13,9 @@ from podium.config import load
 from podium.config.toml_text import toml_text
 from podium.errors import UsageError
 from podium.evals.comparison import Comparison
-from podium.evals.suite.check import check_suite
 from podium.evals.suite.comparisons import comparison_of, evaluations_of
 from podium.evals.suite.default_suite import default_suite
+from podium.evals.suite.suite_check import check_suite
 from podium.evals.suite.suite_run import run_suite
 from podium.evals.suite.suite_settings import SuiteSettings
 from podium.team.team_file import TeamFile, open_pool

@@ -19,7 +19,7 @@ from podium.evals.suite.manifest import SUITE, SuiteManifest
 from podium.evals.suite.suite_run import answers_left, run_suite
 from podium.evals.suite.suite_settings import PoolEntry
 from podium.rollout import Rollout
-from podium.rollout.random_pools import PoolSampler, PoolSampling
+from podium.rollout.pool_sampling import PoolSampler, PoolSampling
 from podium.tasks.task import TaskSet
 from podium.team.team_file import open_pool
 from podium_testing import FaultServer, Rule, Status

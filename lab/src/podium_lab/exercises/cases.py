@@ -15,7 +15,7 @@ from podium.conductor.checkpoint import TrainingScope
 from podium.conductor.prompt import PromptSettings
 from podium.errors import ConfigError
 from podium.planner import EarlierRound, PlanRequest
-from podium.rollout.random_pools import NAMES
+from podium.rollout.pool_sampling import NAMES
 from podium.team.team_file import open_pool
 from podium.types import Profile, Question
 from podium.workflow import Acceptance, Workflow

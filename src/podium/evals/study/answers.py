@@ -16,7 +16,7 @@ from podium.errors import UsageError
 from podium.evals.answer_files import ShowProgress, answer_matrix
 from podium.evals.question_table import AskingProgress, QuestionTable, ask_each_alone
 from podium.evals.study.estimate import REPEATED, most_samples
-from podium.evals.study.judging import NearMisses, by_agreement, near_misses
+from podium.evals.study.judges import NearMisses, by_agreement, near_misses
 from podium.evals.study.questions import JudgedBy
 from podium.planners.answers import AnswerMatrix
 from podium.rollout import Rollout

@@ -30,8 +30,8 @@ from podium.evals.question_table import (
     failure_of,
 )
 from podium.evals.rating import find_clusters
-from podium.evals.study.serving_files import TEAM, worker_tables
 from podium.evals.study.study_inputs import StudyInputs
+from podium.evals.study.team_files import TEAM, worker_tables
 from podium.files import replace_file
 from podium.tasks import Task
 from podium.types import FrozenModel

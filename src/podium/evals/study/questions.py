@@ -14,7 +14,7 @@ from typing import Literal
 
 from podium.errors import ConfigError, NoTasksError, UsageError
 from podium.evals.question_table import QuestionTable
-from podium.evals.study.judging import JudgedGrader, NoVerdictGrader, OutcomeGrader, PoolJudge
+from podium.evals.study.judges import JudgedGrader, NoVerdictGrader, OutcomeGrader, PoolJudge
 from podium.recordings.recording_model import hashed_id
 from podium.rows import is_empty, is_table, read_rows
 from podium.tasks import ALL_TASKS, Grader, Task, open_tasks, warnings_of

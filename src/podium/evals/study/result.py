@@ -9,7 +9,7 @@ import numpy as np
 from podium.evals.json_file import JsonFile
 from podium.evals.stats import Interval, accuracy_interval
 from podium.evals.study.decision import StudyDecision
-from podium.evals.study.judging import NearMisses
+from podium.evals.study.judges import NearMisses
 from podium.evals.study.methods import best_single
 from podium.evals.study.questions import JudgedBy
 from podium.planners.answers import AnswerMatrix, Floats, select_questions

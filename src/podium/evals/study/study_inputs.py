@@ -11,7 +11,7 @@ from podium.calls import Dispatcher
 from podium.errors import UsageError
 from podium.evals.question_table import open_run_dispatcher
 from podium.evals.study.decision import MARGIN
-from podium.evals.study.judging import PoolJudge
+from podium.evals.study.judges import PoolJudge
 from podium.evals.study.questions import StudyQuestions
 from podium.team.settings import TeamSettings
 from podium.workers.pool import Pool

@@ -13,14 +13,14 @@ from podium.errors import UsageError
 from podium.evals.answer_files import ShowProgress
 from podium.evals.question_table import AskingProgress
 from podium.evals.study.answers import StudyAnswers, ask_workers
-from podium.evals.study.conducting import measure_conductors
+from podium.evals.study.conductors import measure_conductors
 from podium.evals.study.decision import decide
 from podium.evals.study.estimate import StudyEstimate, estimate_study, most_samples
 from podium.evals.study.methods import clustered_ratings, crossfit, methods_for
 from podium.evals.study.report import write_report
 from podium.evals.study.result import RESULT, Bounds, Study
-from podium.evals.study.serving_files import TEAM, write_team_file
 from podium.evals.study.study_inputs import StudyInputs
+from podium.evals.study.team_files import TEAM, write_team_file
 from podium.rollout.run_folder import RunFolder
 from podium.workers.replay import ReplayWorker
 

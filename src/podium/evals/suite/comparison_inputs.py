@@ -14,7 +14,7 @@ from podium.evals.suite.manifest import TableSettings
 from podium.evals.suite.suite_settings import PlannerEntry, SuiteSettings, WorkerDegradation
 from podium.planner import Planner
 from podium.planners import VOTE
-from podium.rollout.random_pools import PoolSampler
+from podium.rollout.pool_sampling import PoolSampler
 from podium.tasks import Task, open_tasks
 from podium.tasks.task import TaskSet
 from podium.team.settings import TeamSettings

@@ -16,7 +16,7 @@ from podium.evals.comparison import Comparison, ComparisonRow
 from podium.evals.comparison_table import format_interval, percent, points, table_cells, table_notes
 from podium.evals.look_log import TEST
 from podium.evals.markup import SafeHtml, data_table, fragment, html_page, prose, table_row, tag
-from podium.evals.plan_tables import collapse_section, training_section
+from podium.evals.report_sections import collapse_section, training_section
 from podium.evals.suite.cases import examples, failures, topologies, wins_and_losses
 from podium.evals.suite.comparisons import comparison_of, evaluations_of
 from podium.evals.suite.manifest import SUITE, SuiteManifest, SuiteTable

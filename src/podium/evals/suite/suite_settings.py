@@ -14,7 +14,7 @@ from pydantic import Field, field_validator, model_validator
 from podium.conductor.settings import ConductorSettings
 from podium.config import Settings, suggestion
 from podium.evals.suite.plan_controls import PLAN_CONTROLS
-from podium.rollout.random_pools import PoolSampling
+from podium.rollout.pool_sampling import PoolSampling
 from podium.team.settings import PlannerChoice
 from podium.types import Budget
 

@@ -15,7 +15,7 @@ from podium.evals.evaluation import evaluate
 from podium.evals.rating import read_answers
 from podium.evals.study.methods import MethodResult, clustered_ratings, methods_for
 from podium.evals.study.result import Study
-from podium.evals.study.serving_files import write_team_file
+from podium.evals.study.team_files import write_team_file
 from podium.executor import ExecutionSettings
 from podium.planners import open_baseline
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter

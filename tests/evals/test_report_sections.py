@@ -6,7 +6,7 @@ import pytest
 from graded_evaluations import column, graded
 
 from podium.evals import Evaluation
-from podium.evals.plan_tables import collapse_section
+from podium.evals.report_sections import collapse_section
 
 
 def test_collapse_section_compares_a_policy_with_its_start() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from podium.config.toml_text import toml_text
-from podium.evals.study.conducting import TRAINED
+from podium.evals.study.conductors import TRAINED
 from podium.evals.study.methods import MethodResult
 from podium.files import replace_file
 from podium.workers.pool import Pool, pool_file

@@ -1,4 +1,4 @@
-"""Parts of a report: the curves of a training, and whether policies still write different plans."""
+"""Sections of a report: the curves of a training, and whether policies still write different plans."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from podium.config import build
 from podium.errors import ConfigError
 from podium.planner import Planner, PlanRequest, PrewrittenPlans
 from podium.rollout import Rollout, run_rollout
-from podium.rollout.random_pools import PoolSampler, PoolSampling
+from podium.rollout.pool_sampling import PoolSampler, PoolSampling
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
 from podium.team import Runner

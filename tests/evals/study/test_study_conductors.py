@@ -7,7 +7,7 @@ from pathlib import Path
 from podium.calls import Dispatcher
 from podium.conductor.settings import ConductorSettings
 from podium.evals.study.answers import StudyAnswers, ask_workers
-from podium.evals.study.conducting import PLAIN, measure_conductors
+from podium.evals.study.conductors import PLAIN, measure_conductors
 from podium.evals.study.questions import StudyQuestions
 from podium.tasks.graders.math_graders import Numeric
 from podium.tasks.graders.text_graders import Exact
