@@ -12,7 +12,7 @@ import pytest
 STEPS: dict[str, tuple[str, ...]] = {
     "import podium": ("aiohttp", "numpy", "pydantic", "torch", "transformers"),
     "from podium.cli import run; run(['--help'])": ("aiohttp", "numpy", "pydantic", "torch", "transformers"),
-    "from podium.extending import Planner, Worker, WorkerKind": (
+    "import podium.plugin_api.planners, podium.plugin_api.workers": (
         "aiohttp",
         "numpy",
         "podium.scoring",

@@ -12,7 +12,7 @@ from loaded_programs import loaded_python
 MODULE = """
 from typing import ClassVar, Literal
 
-from podium.extending import Grade, PureGrader, Sample, TaskSetSpec, extract
+from podium.plugin_api.tasks import Grade, PureGrader, Sample, TaskSetSpec, extract
 from podium.rows import Row
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.sets.base import read_tasks

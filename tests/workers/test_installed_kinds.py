@@ -17,7 +17,7 @@ from podium.workers.base import has_costly_workers, has_paid_workers
 PACKAGE = """
 from typing import Literal
 
-from podium.extending import Reply, Request, Worker, WorkerKind, WorkerSpec
+from podium.plugin_api.workers import Reply, Request, Worker, WorkerKind, WorkerSpec
 from podium.types import Usage
 from podium.workers.base import COSTLESS, LOCAL_MODEL, TOOL
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from podium.extending import ImportReport, RecordingWriter
+from podium.plugin_api.importers import ImportReport, RecordingWriter
 from podium.reading.boxes import boxed_answer
 from podium.recordings.recording_model import (
     RecordedQuestion,

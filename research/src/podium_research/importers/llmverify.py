@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from podium.errors import UsageError
-from podium.extending import ImportReport, RecordingWriter
+from podium.plugin_api.importers import ImportReport, RecordingWriter
 from podium.recordings.recording_model import (
     RecordedQuestion,
     RecordedResponse,

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from podium.extending import ImportReport, RecordingWriter
+from podium.plugin_api.importers import ImportReport, RecordingWriter
 from podium.recordings.recording_model import RecordedQuestion, RecordedResponse, split_by_hash
 from podium_research.importers.documents import SourceDocument, list_files, zipped_json
 

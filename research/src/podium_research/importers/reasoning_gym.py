@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import Field, TypeAdapter
 
-from podium.extending import ImportReport, RecordingWriter
+from podium.plugin_api.importers import ImportReport, RecordingWriter
 from podium.recordings.recording_model import RecordedQuestion, RecordedResponse, hashed_id, split_by_hash
 from podium_research.importers.documents import SourceDocument, list_folders, read_json
 

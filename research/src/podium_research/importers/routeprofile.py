@@ -17,7 +17,7 @@ from statistics import fmean
 from pydantic import Field, TypeAdapter
 
 from podium.errors import UsageError
-from podium.extending import ImportReport, RecordingWriter
+from podium.plugin_api.importers import ImportReport, RecordingWriter
 from podium.recordings.recording_model import RecordedQuestion, RecordedResponse, RecordedWorker, hashed_id
 from podium.types import Price
 from podium_research.importers.documents import SourceDocument, read_json

@@ -16,7 +16,7 @@ from statistics import fmean
 
 from pydantic import TypeAdapter
 
-from podium.extending import ImportReport, RecordingWriter
+from podium.plugin_api.importers import ImportReport, RecordingWriter
 from podium.recordings.recording_model import RecordedQuestion, RecordedResponse, hashed_id
 from podium_research.importers.documents import SourceDocument, list_files, read_json
 

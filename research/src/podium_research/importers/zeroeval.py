@@ -17,7 +17,7 @@ from typing import Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from podium.extending import ImportReport, RecordingWriter
+from podium.plugin_api.importers import ImportReport, RecordingWriter
 from podium.recordings.recording_model import RecordedQuestion, RecordedResponse, split_by_hash
 from podium_research.importers.documents import SourceDocument, list_files, read_json
 

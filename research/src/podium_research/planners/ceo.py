@@ -11,7 +11,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from podium.extending import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
 from podium.planner import EarlierRound
 from podium.planners.rounds import (
     Rounds,
@@ -21,6 +20,7 @@ from podium.planners.rounds import (
     worker_step,
     workflow_plan,
 )
+from podium.plugin_api.planners import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workflow import Workflow
 from podium_research.planners.rounds import all_rounds, first_json_object

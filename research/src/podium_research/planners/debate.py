@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from podium.extending import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
 from podium.planners.rounds import (
     Rounds,
     most_common,
@@ -17,6 +16,7 @@ from podium.planners.rounds import (
     voted_round_plan,
     worker_step,
 )
+from podium.plugin_api.planners import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workers.vote import vote_key
 

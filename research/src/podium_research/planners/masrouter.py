@@ -15,12 +15,12 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from podium.errors import ConfigError
-from podium.extending import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
 from podium.planners.baseline import plan_once, refuse_without_vote, voting_step, worker_number
 from podium.planners.controls import CHECK, COMPARE, FINISH, NEXT
 from podium.planners.rating_router import parse_accuracy_per_usd
 from podium.planners.reflection import AGAIN
 from podium.planners.voting import Committee
+from podium.plugin_api.planners import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
 from podium.types import ANSWER_WHOLE_QUESTION, SEED_PREFIX_CHARS, Profile
 from podium.workflow import Access, Step, Workflow
 from podium_research.planners.debate import REVISE

@@ -16,12 +16,12 @@ from random import Random
 import numpy as np
 
 from podium.errors import ConfigError
-from podium.extending import BaselineContext, BaselineSpec, Plan, PlanRequest
 from podium.planner import Learner
 from podium.planners.answers import Floats
 from podium.planners.baseline import plan_once
 from podium.planners.rating_router import parse_accuracy_per_usd
 from podium.planners.voting import Single
+from podium.plugin_api.planners import BaselineContext, BaselineSpec, Plan, PlanRequest
 from podium.trace import Trace
 from podium.types import SEED_PREFIX_CHARS, Profile
 from podium.workers.vote import VOTE

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from podium.extending import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
 from podium.planner import EarlierRound
 from podium.planners.baseline import voting_step
 from podium.planners.rounds import (
@@ -25,6 +24,7 @@ from podium.planners.rounds import (
     worker_step,
     workflow_plan,
 )
+from podium.plugin_api.planners import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workers.vote import vote_key
 from podium.workflow import Access, Step, Workflow

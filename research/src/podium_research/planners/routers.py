@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from podium.extending import Plan, Planner, PlanRequest
 from podium.planners.answers import Floats
 from podium.planners.voting import Committee, Single
+from podium.plugin_api.planners import Plan, Planner, PlanRequest
 from podium_research.planners.predictors import Method, Vectors, fit
 
 RoutingRule = Callable[[str], str | Committee]

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from podium.extending import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
 from podium.planners.answers import Floats
 from podium.planners.voting import Committee
+from podium.plugin_api.planners import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
 from podium.workflow import Acceptance, render
 from podium_research.planners.predictors import Vectors, ngram_vectors
 

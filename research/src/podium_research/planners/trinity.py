@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from podium.errors import ConfigError
-from podium.extending import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
 from podium.planners.baseline import worker_number
 from podium.planners.rounds import Rounds, RoundStep, plan_rounds, worker_step, workflow_plan
+from podium.plugin_api.planners import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workflow import Workflow
 from podium_research.planners.rounds import all_rounds
