@@ -21,7 +21,7 @@ from podium.rollout.rollout import grade_answer
 from podium.tasks.graders.judge import Judge
 from podium.tasks.task import Task
 from podium.team import Runner
-from podium.team.checkup import check_workers
+from podium.team.health_check import check_workers
 from podium.team.team_worker import TeamWorker
 from podium.trace import Reply
 from podium.types import (

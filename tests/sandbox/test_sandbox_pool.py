@@ -18,7 +18,7 @@ import pytest
 from attack_runs import isolations_here, left
 
 from podium.errors import ConfigError, GraderError
-from podium.per_loop import PerLoop
+from podium.event_loops import PerLoop
 from podium.sandbox.inside.run_limits import RunLimits
 from podium.sandbox.isolation import Bubblewrap, Isolation, PlainProcess
 from podium.sandbox.sandbox import ProgramExit, ProgramOutput

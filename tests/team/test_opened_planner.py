@@ -14,7 +14,7 @@ from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.conductor.checkpoint import PlanLimits
 from podium.errors import UsageError
 from podium.team import Runner
-from podium.team.checkup import CheckResult, check_planner
+from podium.team.health_check import CheckResult, check_planner
 from podium.team.opened_planner import OpenedPlanner, open_planner, pays_for_plans
 from podium.team.team import Team
 from podium.team.team_file import TeamFile, open_pool

@@ -13,7 +13,7 @@ import verifiers.v1 as vf
 
 from podium.calls import Dispatcher
 from podium.errors import ConfigError
-from podium.per_loop import LoopThread
+from podium.event_loops import LoopThread
 from podium.scoring import Client, ScoringBackend, ScoringSettings, SessionInfo, open_session
 from podium.scoring.session import open_training_tasks
 from podium.team.team_file import open_pool

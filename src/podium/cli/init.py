@@ -15,7 +15,7 @@ from cyclopts import Parameter
 from podium.cli.found_files import FILE, FoundFiles
 from podium.cli.options import Flag
 from podium.cli.output_files import parent_folder, refuse_existing
-from podium.cli.pool import CHECKING, print_findings
+from podium.cli.pool import CHECKING, print_check_results
 from podium.cli.printable import counted, printable, say
 from podium.cli.proposal import USUAL_PORT, Proposal, free_port, propose, size
 from podium.cli.terminal import confirm, open_console, print_json
@@ -23,7 +23,7 @@ from podium.cli.trust import trust
 from podium.config.toml_text import toml_text
 from podium.errors import ConfigError, GraderError, UsageError
 from podium.sandbox.sandbox_pool import SandboxPool
-from podium.team.checkup import CheckResult, check_team
+from podium.team.health_check import CheckResult, check_team
 from podium.team.team_file import TeamFile
 from podium.workers.discovery.models import FoundModel, FoundServer
 from podium.workers.discovery.providers import FoundKey, found_keys, list_models
@@ -93,16 +93,16 @@ def init(
                 raise
     if not json:
         _print_written(output, proposal, found)
-    findings: Sequence[CheckResult] = ()
+    results: Sequence[CheckResult] = ()
     pays = "Check the workers now? Each answers one small question, for a fraction of a cent."
     if not proposal.is_paid or yes or (not json and confirm(pays)):
         with open_console(stderr=True).status(CHECKING):
-            findings = asyncio.run(check_team(TeamFile(str(output)).read(), _CHECK_S))
+            results = asyncio.run(check_team(TeamFile(str(output)).read(), _CHECK_S))
     if json:
-        print_json(_document(found, proposal, output, findings))
+        print_json(_document(found, proposal, output, results))
     else:
-        _print_end(output, proposal, findings, free_port(found.servers))
-    return 0 if all(finding.answered for finding in findings) else 1
+        _print_end(output, proposal, results, free_port(found.servers))
+    return 0 if all(result.answered for result in results) else 1
 
 
 def _find_models(urls: Sequence[str], *, yes: bool, json: bool) -> _Found:
@@ -141,7 +141,7 @@ def _nothing_found(found: _Found) -> str:
 
 
 def _document(
-    found: _Found, proposal: Proposal | None, output: Path, findings: Sequence[CheckResult]
+    found: _Found, proposal: Proposal | None, output: Path, results: Sequence[CheckResult]
 ) -> dict[str, Any]:
     return {
         "servers": found.servers,
@@ -151,7 +151,7 @@ def _document(
         "paid": proposal is not None and proposal.is_paid,
         "notes": [] if proposal is None else proposal.notes,
         "written": None if proposal is None else str(output),
-        "checks": findings,
+        "checks": results,
     }
 
 
@@ -190,13 +190,13 @@ def _print_written(output: Path, proposal: Proposal, found: _Found) -> None:
         say(line)
 
 
-def _print_end(output: Path, proposal: Proposal, findings: Sequence[CheckResult], port: int) -> None:
-    if findings:
+def _print_end(output: Path, proposal: Proposal, results: Sequence[CheckResult], port: int) -> None:
+    if results:
         say("")
-        print_findings(findings)
+        print_check_results(results)
     team = "" if output == Path(FILE) else f" --team {shlex.quote(str(output))}"
     planner = ""
-    if any(finding.role == "planner" and not finding.answered for finding in findings):
+    if any(result.role == "planner" and not result.answered for result in results):
         planner = f" --planner self-fusion:{proposal.conductor}:3"
         say(
             f"\n{proposal.conductor} has not planned. Let another model conduct (docs/local-models.md), or go on "

@@ -14,7 +14,7 @@ from podium.cli.team_file import find_team
 from podium.cli.team_options import Overrides, TeamOptions
 from podium.cli.terminal import open_console, plain_table, print_json
 from podium.errors import UsageError
-from podium.team.checkup import CheckResult, check_team
+from podium.team.health_check import CheckResult, check_team
 from podium.team.team_file import open_pool
 from podium.workers.build import UnavailableWorker
 from podium.workers.pool import Pool
@@ -53,12 +53,12 @@ def check(
         raise UsageError(f"--timeout {timeout}: give seconds above 0.")
     settings = find_team(team, keys).read()
     with open_console(stderr=True).status(CHECKING):
-        findings = asyncio.run(check_team(settings, timeout))
+        results = asyncio.run(check_team(settings, timeout))
     if json:
-        print_json(findings)
+        print_json(results)
     else:
-        print_findings(findings)
-    return 0 if all(finding.answered for finding in findings) else 1
+        print_check_results(results)
+    return 0 if all(result.answered for result in results) else 1
 
 
 def _print_workers(pool: Pool) -> None:
@@ -80,35 +80,35 @@ def _print_workers(pool: Pool) -> None:
     console.print(Text(f"\n{counted(len(pool), 'worker')}; prices in dollars per million tokens", "dim"))
 
 
-def print_findings(findings: Sequence[CheckResult]) -> None:
+def print_check_results(results: Sequence[CheckResult]) -> None:
     """Print a table of the results, and what to do about each failure."""
     table = plain_table("worker", "", ">time", ">first token", ">tokens in / out", ">cost")
     table.add_column("said")
-    for finding in findings:
-        spent, usage = finding.spent, finding.spent.usage
+    for result in results:
+        spent, usage = result.spent, result.spent.usage
         tokens = f"{'~' * usage.estimated}{usage.input_tokens:,} / {usage.output_tokens:,}"
         table.add_row(
-            Text(printable(finding.worker), "bold"),
-            Text("ok", "green") if finding.answered else Text("failed", "red"),
-            Text(seconds(finding.seconds)),
-            Text(_seconds(finding.first_token_s)),
-            Text(tokens if finding.answered else ""),
-            Text(priced(spent.cost_usd, spent.unpriced) if finding.answered else ""),
-            Text(shorten(finding.text, 32) if finding.answered else "", "dim"),
+            Text(printable(result.worker), "bold"),
+            Text("ok", "green") if result.answered else Text("failed", "red"),
+            Text(seconds(result.seconds)),
+            Text(_seconds(result.first_token_s)),
+            Text(tokens if result.answered else ""),
+            Text(priced(spent.cost_usd, spent.unpriced) if result.answered else ""),
+            Text(shorten(result.text, 32) if result.answered else "", "dim"),
         )
     console = open_console()
     console.print(table)
-    for finding in findings:
-        if finding.note is not None:
-            _note(console, finding.worker, finding.note, "yellow")
-        if not finding.answered:
-            _note(console, finding.worker, " ".join(filter(None, (finding.text, finding.remedy))), "red")
-        if finding.plan_format is not None:
-            _note(console, finding.worker, f"is asked for plans {finding.plan_format}", "dim")
-    total = dollars(sum(finding.spent.cost_usd for finding in findings))
-    guessed = "; ~ estimated tokens" if any(finding.spent.usage.estimated for finding in findings) else ""
-    workers = [finding for finding in findings if finding.role == "worker"]
-    answered = f"{sum(finding.answered for finding in workers)} of {counted(len(workers), 'worker')} answered"
+    for result in results:
+        if result.note is not None:
+            _note(console, result.worker, result.note, "yellow")
+        if not result.answered:
+            _note(console, result.worker, " ".join(filter(None, (result.text, result.remedy))), "red")
+        if result.plan_format is not None:
+            _note(console, result.worker, f"is asked for plans {result.plan_format}", "dim")
+    total = dollars(sum(result.spent.cost_usd for result in results))
+    guessed = "; ~ estimated tokens" if any(result.spent.usage.estimated for result in results) else ""
+    workers = [result for result in results if result.role == "worker"]
+    answered = f"{sum(result.answered for result in workers)} of {counted(len(workers), 'worker')} answered"
     console.print(Text(f"\n{answered}; {total} spent{guessed}", "dim"))
 
 

@@ -22,8 +22,8 @@ from urllib.parse import urlsplit
 
 from podium.calls.shared_spend_limit import default_state_path
 from podium.errors import StoreError, WorkerError
+from podium.event_loops import PerLoop
 from podium.files import replace_file
-from podium.per_loop import PerLoop
 from podium.trace import Reply
 from podium.types import AnswerOptions, Message
 from podium.workers.base import Worker

@@ -1,7 +1,7 @@
 """Remembers which worker answered each conversation last, and how much of it the providers' prompt caches hold.
 
 It keeps hashes, names and counts, but no texts, and only in this process. It forgets them when the providers do.
-`podium.team.affinity` decides whether the worker stays.
+`podium.team.sticky_worker` decides whether the worker stays.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from podium.server.keys import Caller
 from podium.server.requests import full_conversation
-from podium.team.affinity import LEAST_TOKENS, PastTurn
+from podium.team.sticky_worker import MIN_CACHED_TOKENS, PastTurn
 from podium.trace import Span, Trace
 from podium.types import Message, Question, estimate_tokens
 from podium.workers.pool import Pool
@@ -97,7 +97,7 @@ class CachedConversations:
         tokens = _shared_tokens(span, full_conversation(trace.question))
         if worker in held and not span.usage.cached_tokens:
             tokens = 0  # The provider should have read from its cache, but did not.
-        if worker in self._caching_workers and (worker in held or tokens >= LEAST_TOKENS):
+        if worker in self._caching_workers and (worker in held or tokens >= MIN_CACHED_TOKENS):
             held[worker] = _CachedTokens(tokens, self._clock() + self._seconds)
         if held:
             self._turns[digests[-1]] = _Turn(worker, span.usage.output_tokens, held)

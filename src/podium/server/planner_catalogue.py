@@ -15,7 +15,7 @@ from podium.planner import Learner, Planner
 from podium.planners import BaselineSpec, find_baseline, known_baselines
 from podium.server.api_errors import not_found
 from podium.store import TraceStore
-from podium.team.checkup import CheckResult, check_planner
+from podium.team.health_check import CheckResult, check_planner
 from podium.team.opened_planner import OpenedPlanner, open_planner
 from podium.team.settings import PlannerChoice, TeamSettings
 from podium.team.team import Team

@@ -17,7 +17,7 @@ import pydantic_core
 from podium.errors import APIError
 from podium.server.answer_state import answer_message, write_state
 from podium.server.podium_details import PodiumDetails, details_of, planned_steps
-from podium.team.faults import TOOL_ANSWERS
+from podium.team.plan_check import TOOL_ANSWERS
 from podium.trace import Span, Trace
 from podium.types import Message, Spent, ToolCall
 from podium.workflow import Workflow, render

@@ -27,8 +27,8 @@ from podium.server.recent_traces import RecentTraces
 from podium.server.requests import NO_LIMITS, BudgetLimits, ChatRequest, PodiumOptions
 from podium.server.worker_selection import eligible_workers, worker_and_fallbacks
 from podium.team import Runner
-from podium.team.affinity import StickyWorkerPlanner
 from podium.team.opened_planner import OpenedPlanner, first_model
+from podium.team.sticky_worker import StickyWorkerPlanner
 from podium.team.team import Team
 from podium.trace import Trace
 from podium.types import Budget, copy_without_validation

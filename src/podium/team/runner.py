@@ -23,7 +23,7 @@ from podium.executor.execution import may_overlap
 from podium.planner import PlanCalls, Planner, PlanRequest, responses_shown
 from podium.planners.voting import Single
 from podium.team.events import Event, PlanReady, QuestionEnded, RoundEnded, TraceStoreError
-from podium.team.faults import fallback_workflow, options_fault, plan_fault
+from podium.team.plan_check import check_answer_options, check_plan, fallback_workflow
 from podium.team.round_history import OpenRound, RoundHistory
 from podium.trace import Plan, RoundTrace, Trace
 from podium.types import Budget, Question, Receipt, Spent
@@ -232,9 +232,9 @@ class _QuestionRun:
         else:
             if plan.spent != Spent() and ledger.spent == Spent():
                 ledger.charge(plan.spent)  # The planner called a model without the ledger.
-            fault = plan_fault(plan.decision, workers=len(context.pool), later_round=round_.number > 0)
-            fault = fault or options_fault(plan.decision, context.pool, context.question.options)
-            plan = plan if fault is None else replace(plan, decision=fault)
+            invalid = check_plan(plan.decision, workers=len(context.pool), later_round=round_.number > 0)
+            invalid = invalid or check_answer_options(plan.decision, context.pool, context.question.options)
+            plan = plan if invalid is None else replace(plan, decision=invalid)
         return round_.measured(plan, context.elapsed())
 
     @contextmanager

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 
 from podium.errors import ConfigError, GraderError, WorkerError
-from podium.per_loop import PerLoop
+from podium.event_loops import PerLoop
 from podium.reading.answer import final_answer
 from podium.reading.code_blocks import is_program, last_program
 from podium.sandbox.inside.program import RAISED
@@ -52,7 +52,7 @@ class CodeWorker(Worker):
         try:
             pool = await self._pools.get()
             if program is None:
-                # A checkup sends no program, but must find out whether a program could run.
+                # A health check sends no program, but must find out whether a program could run.
                 await pool.checked_isolation(allow_weak=self._allow_weak)
                 return tool.no_input_reply(request, NO_PROGRAM)
             shown = [

@@ -170,7 +170,7 @@ def test_a_bug_ends_a_response_without_another_try(
     def broken(*_: Any, **__: Any) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(runner, "plan_fault", broken)
+    monkeypatch.setattr(runner, "check_plan", broken)
     pool = str(pool_file(tmp_path, model.url))
     asking = client(serve(pool, store=tmp_path / "traces.sqlite"))
     made = asking.responses.create(model="podium", input=QUESTION, background=True)

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from podium.errors import GraderError
-from podium.per_loop import PerLoop
+from podium.event_loops import PerLoop
 from podium.sandbox.inside.asserts import CALL, VERDICT
 from podium.sandbox.inside.packing import pack, unpack
 from podium.sandbox.inside.run_limits import RunLimits

@@ -28,7 +28,7 @@ from podium.child_process import (
     usable_cores,
 )
 from podium.errors import ConfigError, GraderError
-from podium.per_loop import PerLoop
+from podium.event_loops import PerLoop
 from podium.reading.answer import strip_markup
 from podium.reading.numerals import read_number, without_emphasis
 from podium.tasks.graders.base import GraderSettings, PureGrader

@@ -16,8 +16,8 @@ from podium.trace import Plan
 from podium.types import Profile, Usage, estimate_tokens
 from podium.workflow import Workflow
 
-LEAST_TOKENS = 1024
-"""Providers do not cache fewer tokens of a conversation than this."""
+MIN_CACHED_TOKENS = 1024
+"""The fewest tokens of a conversation that providers cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class StickyWorkerPlanner(PlannerWrapper):
             return plan
         *before, last = plan.decision.steps
         chosen, kept = request.pool[last.worker], request.pool[names.index(self.past.worker)]
-        if kept == chosen or cached < LEAST_TOKENS:
+        if kept == chosen or cached < MIN_CACHED_TOKENS:
             return plan
         question = request.question
         texts = [*(message.content for message in question.history), question.text]

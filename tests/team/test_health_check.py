@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from podium.team.checkup import check_workers
+from podium.team.health_check import check_workers
 from podium.types import Limits
 from podium.workers.function import FunctionWorker, worker
 

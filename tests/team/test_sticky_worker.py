@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from podium.planner import EarlierRound, Planner, PlanRequest
-from podium.team.affinity import PastTurn, StickyWorkerPlanner, switching_loss_usd
+from podium.team.sticky_worker import PastTurn, StickyWorkerPlanner, switching_loss_usd
 from podium.trace import Plan
 from podium.types import Message, Price, Profile, Question, Rating
 from podium.workflow import Acceptance, Access, Step, Workflow, render

@@ -1,4 +1,4 @@
-"""Checks a team: sends one small question to all workers and lets the planner plan one, and returns what each answered.
+"""Checks a team: asks each worker one small question, lets the planner plan one, and returns what each answered.
 
 Each call of a worker is a single attempt without retries, fallbacks and the response cache. All calls are paid like any
 other.

@@ -1,4 +1,4 @@
-"""Objects that live as long as an event loop, and an event loop for programs that are not async.
+"""Objects that live as long as their event loop, and an event loop in a thread, for programs that are not async.
 
 The owner of an HTTP session, a database pool or a pool of sandboxes may be used in several `asyncio.run` calls; an
 object that belongs to one loop may not.

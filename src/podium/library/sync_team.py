@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from podium.evals.evaluation import Evaluation
+from podium.event_loops import LoopThread
 from podium.library.evaluation import evaluate
-from podium.per_loop import LoopThread
 from podium.planner import Planner
 from podium.tasks.task import Task
 from podium.team import Event

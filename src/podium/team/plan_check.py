@@ -1,4 +1,4 @@
-"""Finds out why a plan cannot be run or cannot answer as the caller wants, and chooses what runs in its place."""
+"""Checks whether a plan can be run and can answer as the caller wants, and chooses what runs where one cannot."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from podium.workers.pool import Pool
 from podium.workflow import Acceptance, PlanError, PlanRules, Step, Workflow, check
 
 TOOL_ANSWERS = "tool_answers"
-"""The kind of this fault: a tool would give an answer that only a model can give."""
+"""The kind of the error of a plan in which a tool would give an answer that only a model can give."""
 
 
-def plan_fault(
+def check_plan(
     decision: Workflow | Acceptance | PlanError, *, workers: int, later_round: bool
 ) -> PlanError | None:
-    """Why a decision cannot be run. None if it can be run. Plans of baselines are checked here for the first time."""
+    """Why a decision cannot be run. None if it can. Plans of baselines are checked here for the first time."""
     match decision:
         case Workflow(steps=steps):
             return check(
@@ -25,7 +25,7 @@ def plan_fault(
     return None
 
 
-def options_fault(
+def check_answer_options(
     decision: Workflow | Acceptance | PlanError, pool: Pool, options: AnswerOptions
 ) -> PlanError | None:
     """Why a plan cannot give the answer in the form that its caller wants: a tool of the pool would write it. None if
