@@ -34,7 +34,7 @@ HOSTILE: dict[str, tuple[list[str], str]] = {
     "a loop of links above": ([*ASK, "--pool", "one/pool.toml"], "one/pool.toml"),
     "another database": (
         ["ask", "What is 2 + 2?", "--pool", "pool.toml", "--store", "mysql://me:hush-hush@host/db"],
-        "is the address of a database",
+        "mysql:// is not a trace store",
     ),
     "another database, read": (
         ["traces", "list", "--store", "postgresql://me:hush-hush@host/db"],
