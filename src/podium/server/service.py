@@ -31,7 +31,7 @@ from podium.team.opened_planner import OpenedPlanner, first_model
 from podium.team.sticky_worker import StickyWorkerPlanner
 from podium.team.team import Team
 from podium.trace import Trace
-from podium.types import Budget, copy_without_validation
+from podium.types import Budget, Message, copy_without_validation
 from podium.workers.pool import Pool
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _LOG = logging.getLogger("podium.server")
 
 Observer = Callable[[ChatRequest, Trace], None]
 """A function that is called when a question has ended."""
-_MOST_ROUNDS, _MOST_STEPS = 5, 20
+_MAX_ROUNDS, _MAX_STEPS = 5, 20
 """The most rounds and steps that a request may ask for. If the team's own are more, those."""
 
 
@@ -118,47 +118,31 @@ class Service:
             UsageError: the question cannot be answered as requested.
         """
         runner, options = self.team.runner, request.options
-        budget, max_steps = self._budget(options), self._most_steps(options)
+        budget, max_steps = self._budget(options), self._max_steps_of(options)
         spend_limit = self.keys.spend_limit(caller)
         if spend_limit is not None:
             runner = replace(runner, dispatcher=self.dispatcher.with_spend_limits(spend_limit))
         if request.worker is not None:
-            return replace(
-                runner,
-                planner=Single(request.worker),
-                pool=worker_and_fallbacks(self.pool, caller, request),
-                budget=Budget(**_limits(budget)),
-                max_steps=1,
-                settings=ExecutionSettings(layout="plain", messages=request.messages),
-                plan_fallback=None,
-            )
+            pool = worker_and_fallbacks(self.pool, caller, request)
+            return _direct_runner(runner, pool, request.worker, request.messages, budget)
         pool = eligible_workers(self.pool, caller, request, self.planners)
         if approved is not None:
-            planned = approved.planned
-            pool = pool.subset([number for number, name in enumerate(pool.names) if name in approved.names])
-            return replace(
-                runner,
-                planner=approved.planner(pool),
-                pool=pool,
-                budget=Budget(**_lower(_limits(budget), _limits(planned.budget))),
-                max_steps=planned.max_steps,
-                settings=replace(runner.settings, early_stop=planned.early_stop),
-                plan_fallback=None,
-            )
+            return _approved_runner(runner, pool, approved, budget)
         configured = await self.planners.get(request.planner, "model")
         fallback = configured.fallback
         if fallback is not None and fallback not in pool.names:
             first = first_model(pool)
             fallback = None if first is None else first.profile.name
+        settings = runner.settings
+        if options.early_stop is not None:
+            settings = replace(settings, early_stop=options.early_stop)
         return copy_without_validation(
             runner,
             planner=self._sticky_planner(configured, pool, request, caller),
             pool=pool,
             budget=budget,
             max_steps=max_steps,
-            settings=runner.settings
-            if options.early_stop is None
-            else replace(runner.settings, early_stop=options.early_stop),
+            settings=settings,
             plan_fallback=fallback,
         )
 
@@ -170,13 +154,13 @@ class Service:
         """
         limits, own = options.budget or NO_LIMITS, self.settings.budget.rounds
         given = [rounds for rounds in (options.max_rounds, limits.rounds) if rounds is not None]
-        rounds, most = min(given, default=own), max(_MOST_ROUNDS, own)
+        rounds, most = min(given, default=own), max(_MAX_ROUNDS, own)
         if rounds > most:
             where = "podium.max_rounds" if limits.rounds is None else "podium.budget.rounds"
             raise invalid(f"{where}: this server gives at most {most} rounds.", where)
         return Budget(**_lower(_limits(limits), self._limits), rounds=rounds)
 
-    def _most_steps(self, options: PodiumOptions) -> int:
+    def _max_steps_of(self, options: PodiumOptions) -> int:
         """The most steps of a plan. If the options do not say, the server's setting.
 
         Raises:
@@ -184,7 +168,7 @@ class Service:
         """
         own = self._max_steps
         steps = own if options.max_steps is None else options.max_steps
-        if steps > (most := max(_MOST_STEPS, own)):
+        if steps > (most := max(_MAX_STEPS, own)):
             problem = f"podium.max_steps: this server lets a plan have at most {most}."
             raise invalid(problem, "podium.max_steps")
         return steps
@@ -213,6 +197,36 @@ class Service:
         except StoreError as error:
             # The answer is paid for and its caller is waiting, so a failing store must not lose it.
             _LOG.error("Trace %s is not kept: %s", trace.id, error)
+
+
+def _direct_runner(
+    runner: Runner, pool: Pool, worker: str, messages: tuple[Message, ...] | None, budget: Budget
+) -> Runner:
+    """The runner that calls one worker, the first of `pool`, with the caller's messages."""
+    return replace(
+        runner,
+        planner=Single(worker),
+        pool=pool,
+        budget=Budget(**_limits(budget)),
+        max_steps=1,
+        settings=ExecutionSettings(layout="plain", messages=messages),
+        plan_fallback=None,
+    )
+
+
+def _approved_runner(runner: Runner, pool: Pool, approved: ApprovedPlan, budget: Budget) -> Runner:
+    """The runner of an approved plan, with those workers of `pool` that the plan was made for."""
+    planned = approved.planned
+    pool = pool.subset([number for number, name in enumerate(pool.names) if name in approved.names])
+    return replace(
+        runner,
+        planner=approved.planner(pool),
+        pool=pool,
+        budget=Budget(**_lower(_limits(budget), _limits(planned.budget))),
+        max_steps=planned.max_steps,
+        settings=replace(runner.settings, early_stop=planned.early_stop),
+        plan_fallback=None,
+    )
 
 
 def _limits(budget: Budget | BudgetLimits) -> dict[str, Any]:
