@@ -21,10 +21,10 @@ _FOR_TOOLS, _PER_TOOL = 512, 64
 _PER_IMAGE = 3_000
 _MARGIN = 1.25
 """How much the tokens per byte of a kind of text may exceed the most that the worker has counted."""
-_AT_FIRST = 4
+_FIRST_TOKENS_PER_CHAR = 4
 """Tokens that a character may have until the worker has reported a count. An endpoint may bill more than any
 tokenizer."""
-_ENOUGH = 512
+_MIN_BYTES_TO_LEARN = 512
 """How many bytes of one kind, at least half of the text, show the tokens per byte of that kind. In longer text a
 template hardly counts."""
 _WORDS = b"abcdefghijklmnopqrstuvwxyz \n"
@@ -34,7 +34,7 @@ Hebrew, Arabic, Chinese and Japanese, Korean. All other text stays at one token 
 much."""
 _FIRST_BYTES = ((0xCD, 0xCF), (0xD0, 0xD3), (0xD6, 0xD7), (0xD8, 0xDB), (0xE3, 0xE9), (0xEA, 0xED))
 """The first and the last of the first bytes of the characters of each kind beyond ASCII."""
-_NO_OTHERS = (0,) * (len(_WIDTHS) - 2)
+_NO_NON_ASCII = (0,) * (len(_WIDTHS) - 2)
 _OTHER = 255
 
 
@@ -52,17 +52,15 @@ _CONTINUATION = bytes(range(0x80, 0xC0))
 class InputSize:
     """The size of a call's input, in units that can be counted before the call."""
 
-    text: int
-    """Bytes of all text."""
-    kinds: tuple[int, ...]
+    text_bytes: int
+    bytes_by_kind: tuple[int, ...]
     """Bytes of each kind of text for which the bound learns a rate."""
     messages: int
-    attached: int
+    attached_tokens: int
     """The most tokens of tools and images, without the text of the tools."""
-    plain: int
+    estimated_tokens: int
     """A rough count, four characters a token."""
-    wide: int
-    """Bytes that are not ASCII."""
+    non_ascii_bytes: int
     characters: int
 
 
@@ -71,9 +69,9 @@ class InputTokenBound:
     scripted or recorded worker, so that worker's bound is Podium's count."""
 
     def __init__(self, worker: Worker) -> None:
-        self.proven = not worker.is_costly
+        self.is_calibrated = not worker.is_costly
         """Whether the worker has reported a count, or Podium itself counts."""
-        self._podium_counts = self.proven
+        self._podium_counts = self.is_calibrated
         self._worker = worker.profile.name
         self._identity = None if self._podium_counts else worker.identity
         self._added_text: str | None = None
@@ -109,45 +107,45 @@ class InputTokenBound:
         length, kinds = _count_bytes(text)
         tools = _FOR_TOOLS + _PER_TOOL * len(options.tools) if options.tools else 0
         return InputSize(
-            length,
-            kinds,
-            len(messages),
-            tools + _PER_IMAGE * images,
-            sent_tokens(messages, options),
-            length - kinds[0] - kinds[1],
-            len(text),
+            text_bytes=length,
+            bytes_by_kind=kinds,
+            messages=len(messages),
+            attached_tokens=tools + _PER_IMAGE * images,
+            estimated_tokens=sent_tokens(messages, options),
+            non_ascii_bytes=length - kinds[0] - kinds[1],
+            characters=len(text),
         )
 
     def upper(self, size: InputSize) -> int:
         """The most input tokens of a call of this size."""
         if self._podium_counts:
-            return size.plain
-        tokens = float(size.text)
+            return size.estimated_tokens
+        tokens = float(size.text_bytes)
         for kind, rate in self._rates.items():
-            tokens += (max(min(1.0, _MARGIN * rate), rate) - 1.0) * size.kinds[kind]
+            tokens += (max(min(1.0, _MARGIN * rate), rate) - 1.0) * size.bytes_by_kind[kind]
         template = float(_PER_CALL + _PER_MESSAGE * size.messages)
         if self._template is not None:
             template = min(template, _MARGIN * self._template * size.messages)
-        return math.ceil(tokens + template) + size.attached + self._extra
+        return math.ceil(tokens + template) + size.attached_tokens + self._extra
 
     def first_call_bound(self, size: InputSize) -> int:
-        """The bound until the worker has reported a count: `upper`, with at least `_AT_FIRST` tokens per character."""
-        beyond_text = 0 if self.proven else _AT_FIRST * size.characters - size.text
+        """The bound until the worker has reported a count: `upper`, with at least `_FIRST_TOKENS_PER_CHAR` tokens per character."""
+        beyond_text = 0 if self.is_calibrated else _FIRST_TOKENS_PER_CHAR * size.characters - size.text_bytes
         return self.upper(size) + max(0, beyond_text)
 
     def lower(self, size: InputSize) -> int:
         """A rough count of the input, at most `upper`: four characters per token in ASCII, one token per byte in other
         text."""
-        return min(self.upper(size), size.plain + size.wide)
+        return min(self.upper(size), size.estimated_tokens + size.non_ascii_bytes)
 
     def learn(self, size: InputSize, counted: int) -> None:
         """Learn that the worker counted `counted` input tokens for a call of this size."""
-        self.proven = True
-        if not size.attached:
-            if size.messages == 1 and size.text < _ENOUGH:
+        self.is_calibrated = True
+        if not size.attached_tokens:
+            if size.messages == 1 and size.text_bytes < _MIN_BYTES_TO_LEARN:
                 self._template = max(self._template or 0, counted)
-            for kind, part in enumerate(size.kinds if size.text >= _ENOUGH else ()):
-                if part >= max(_ENOUGH, size.text / 2):
+            for kind, part in enumerate(size.bytes_by_kind if size.text_bytes >= _MIN_BYTES_TO_LEARN else ()):
+                if part >= max(_MIN_BYTES_TO_LEARN, size.text_bytes / 2):
                     self._rates[kind] = max(self._rates.get(kind, 0.0), counted / part)
         self._extra += max(0, counted - self.upper(size))
 
@@ -157,6 +155,6 @@ def _count_bytes(text: str) -> tuple[int, tuple[int, ...]]:
     data = text.encode("utf-8", "surrogatepass")
     if len(data) == len(text):
         words = len(data) - len(data.translate(None, _WORDS))
-        return len(data), (words, len(data) - words, *_NO_OTHERS)
+        return len(data), (words, len(data) - words, *_NO_NON_ASCII)
     first_bytes = data.translate(_KINDS, _CONTINUATION)
     return len(data), tuple([width * first_bytes.count(kind) for kind, width in enumerate(_WIDTHS)])

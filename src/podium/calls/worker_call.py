@@ -138,7 +138,9 @@ class WorkerCall:
         self._calls_to_reserve = int(counts_as_call)
         self._channel = context.dispatcher.channel(worker)
         self._size = self._channel.input_bound.size(request.messages, request.options)
-        self._likely_tokens = self._size.plain + worker.limits.answer_tokens(request.options.max_tokens)
+        self._likely_tokens = self._size.estimated_tokens + worker.limits.answer_tokens(
+            request.options.max_tokens
+        )
         self._waits_for_cooldown = waits_for_cooldown
         self._pays_for_own_calls = worker.traits.pays_for_own_calls
         self._hands_on_limits = self._pays_for_own_calls and worker.limits.max_usd is None
@@ -257,7 +259,9 @@ class WorkerCall:
                 channel.record_success(began, reply.usage)
                 return reply
             finally:
-                channel.rate_limiter.release(permit, receipt.spent.usage.tokens or self._size.plain)
+                channel.rate_limiter.release(
+                    permit, receipt.spent.usage.tokens or self._size.estimated_tokens
+                )
         finally:
             context.ledger.settle(reservation, receipt.spent, usd=not self._hands_on_limits)
             if lock is not None:
@@ -271,14 +275,14 @@ class WorkerCall:
         how the worker counts. The lock of that one call must be released when the call ends.
         """
         bound = self._channel.input_bound
-        if not bound.proven:
+        if not bound.is_calibrated:
             reservation = self._reservation(bound.first_call_bound(self._size))
             if await self._context.ledger.reserve(reservation, final=False) is None:
                 return reservation, None
             lock = self._context.dispatcher.first_call_lock
             await lock.acquire()
             try:
-                if not bound.proven:
+                if not bound.is_calibrated:
                     return await self._reserve_tokens(bound.lower(self._size)), lock
             except BaseException:
                 lock.release()
