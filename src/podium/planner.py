@@ -60,8 +60,8 @@ class PlanRequest:
     earlier_rounds: tuple[EarlierRound, ...] = ()
     """Earlier rounds, oldest first. Empty in the first round."""
     max_steps: int = 5
-    rounds: int = 1
-    """How many rounds are left, including this one."""
+    rounds_left: int = 1
+    """Rounds that the planner still has, this one included."""
     seed: str = "0"
     unloaded_models: tuple[str, ...] = ()
     """Names of workers whose machine would first have to load their models. Empty in evaluations and trainings, and

@@ -105,9 +105,9 @@ def test_a_plan_with_too_few_steps_may_stop_if_another_round_follows():
         case = draw_plan(rng, TEAM, shares)
         if not case.request.earlier_rounds:
             relations = case.parts.problem.paths[0].relations
-            if case.request.rounds == 1 and isinstance(case.decision, Workflow):
+            if case.request.rounds_left == 1 and isinstance(case.decision, Workflow):
                 assert case.request.max_steps >= len(case.decision.steps)
-            stopped += case.request.rounds > 1 and len(relations) == case.request.max_steps
+            stopped += case.request.rounds_left > 1 and len(relations) == case.request.max_steps
             continue
         (earlier_round,) = case.request.earlier_rounds
         if not isinstance(case.decision, Workflow) or "Find" not in case.decision.steps[0].subtask:
@@ -135,7 +135,7 @@ def test_rounds_of_a_long_chain_work_through_its_relations_in_order():
         left = len(parts) - begin
         assert len(parts) > case.request.max_steps
         assert len(case.decision.steps) == len(path.relations) == min(left, case.request.max_steps)
-        assert case.request.rounds * case.request.max_steps >= left
+        assert case.request.rounds_left * case.request.max_steps >= left
         numbers = [entry.partition(" ")[0] for entry in steps.split(", ")]
         assert numbers == [f"{begin + place}" for place in range(len(path.relations))]
         noun = RELATIONS[path.relations[0]].noun
@@ -234,7 +234,7 @@ def test_plan_length_follows_the_cost_sensitivity_in_its_prompt():
         case = draw_plan(rng, TEAM, Shares(fitting=1.0, saving=1.0))
         if isinstance(case.decision, Workflow):
             assert f"; Thrift {case.prompt.cost_sensitivity} last " in case.thought
-        stopped = case.request.rounds > 1 and len(case.parts.skills) == case.request.max_steps
+        stopped = case.request.rounds_left > 1 and len(case.parts.skills) == case.request.max_steps
         if isinstance(case.decision, Workflow) and not stopped:
             level = case.prompt.cost_sensitivity
             expected = max(1, min(len(case.parts.skills) - level, case.request.max_steps))

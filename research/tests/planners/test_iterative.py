@@ -50,7 +50,7 @@ async def test_iterative_planner_continues_after_rewording_but_not_new_steps():
         earlier_round = EarlierRound(
             Workflow(steps), verdict(9, 2), responses=("a", "b", verdict(9, 2))[-len(steps) :]
         )
-        request = PlanRequest(Question(text="How many?"), pool, (earlier_round,), rounds=3)
+        request = PlanRequest(Question(text="How many?"), pool, (earlier_round,), rounds_left=3)
         return await PLANNER.plan(request)
 
     reworded = await next_plan(Step(0, "Try."), Step(1, "Try."), Step(1, "Judge.", Access(all=True)))

@@ -187,7 +187,7 @@ def _brief_text(request: PlanRequest, settings: PromptSettings) -> str:
         lines += ["Earlier plan:", render(earlier_round.workflow), answer]
     lines.append(f"Steps: {request.max_steps}")
     if settings.rounds:
-        lines.append(f"Rounds: {request.rounds}")
+        lines.append(f"Rounds: {request.rounds_left}")
     if settings.levels:
         lines.append(f"Thrift: {settings.cost_sensitivity}")
     return "\n".join([*lines, "Plan:", ""])

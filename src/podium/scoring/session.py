@@ -135,7 +135,7 @@ class ScoringSession:
             pool=self.pool_of(request).profiles_for(question.text),
             earlier_rounds=earlier_rounds,
             max_steps=self.settings.max_steps,
-            rounds=self.settings.rounds - len(earlier_rounds),
+            rounds_left=self.settings.rounds - len(earlier_rounds),
         )
         prompt = self.settings.prompt
         if prompt.levels:

@@ -210,7 +210,7 @@ class _QuestionRun:
             pool=context.profiles,
             earlier_rounds=round_.earlier_rounds,
             max_steps=self._runner.max_steps,
-            rounds=self._runner.budget.rounds - round_.number,
+            rounds_left=self._runner.budget.rounds - round_.number,
             seed=f"{context.seed}/{round_.number}/plan",
             unloaded_models=context.dispatcher.unloaded_models(context.pool) if tells_unloaded else (),
             calls=PlanCalls(ledger, context.queue_key, context.started, round_.attempts),

@@ -92,7 +92,7 @@ def draw_plan(rng: Random, team: ExampleTeam, shares: Shares) -> PlanCase:
     question, problem = draw_question(rng)
     max_steps = rng.choice((5, 5, 5, rng.randint(2, 4)))
     prompt = _draw_prompt(rng)
-    request = PlanRequest(question, team.profiles, max_steps=max_steps, rounds=rng.choice((1, 2)))
+    request = PlanRequest(question, team.profiles, max_steps=max_steps, rounds_left=rng.choice((1, 2)))
     level = _stated_level(prompt, shares)
     asked, workflow, thought = _draw_round(rng, problem, team, request, level=level, shares=shares)
     if rng.random() >= _LATER_ROUND_SHARE or not problem.problem.is_typed:
@@ -103,7 +103,9 @@ def draw_plan(rng: Random, team: ExampleTeam, shares: Shares) -> PlanCase:
     else:
         accepts = 0.4
         answer, left = _draw_answer(rng, problem.problem)
-    request = replace(request, earlier_rounds=(EarlierRound(workflow, answer),), rounds=rng.choice((1, 1, 2)))
+    request = replace(
+        request, earlier_rounds=(EarlierRound(workflow, answer),), rounds_left=rng.choice((1, 1, 2))
+    )
     if rng.random() < accepts:
         return PlanCase(request, problem, Acceptance(), _acceptance_thought(problem, team, rng), prompt)
     asked, again, thought = _draw_round(rng, left, team, request, level=level, shares=shares)
@@ -126,7 +128,7 @@ def _draw_unfinished(rng: Random, team: ExampleTeam, shares: Shares) -> PlanCase
         plan, _ = draw_world_workflow(rng, parts, team, max_steps=max_steps, level=level, shares=shares)
         answer_text = _answer(parts.problem, path)
         request = replace(
-            request, earlier_rounds=(EarlierRound(plan, answer_text),), rounds=rng.choice((1, 1, 2))
+            request, earlier_rounds=(EarlierRound(plan, answer_text),), rounds_left=rng.choice((1, 1, 2))
         )
         return PlanCase(request, parts, Acceptance(), _acceptance_thought(parts, team, rng), prompt)
     begins = range(0, len(path.relations), max_steps)
@@ -146,7 +148,7 @@ def _draw_unfinished(rng: Random, team: ExampleTeam, shares: Shares) -> PlanCase
         earlier_rounds.append(EarlierRound(plan, state_fact(part.last, part.subject(facts), thing)))
     rounds = len(begins) - len(earlier_rounds) + rng.choice((0, 0, 1))
     return PlanCase(
-        replace(request, earlier_rounds=tuple(earlier_rounds), rounds=rounds),
+        replace(request, earlier_rounds=tuple(earlier_rounds), rounds_left=rounds),
         asked,
         plan,
         thought,
@@ -215,7 +217,7 @@ def _draw_round(
     """
     path = problem.problem.paths[0]
     too_long = _is_too_long(problem.problem, request.max_steps)
-    if too_long and request.rounds > 1 and rng.random() < _STOPPING_SHARE:
+    if too_long and request.rounds_left > 1 and rng.random() < _STOPPING_SHARE:
         problem = WorldParts(Problem((Path(path.thing, path.relations[: request.max_steps]),)))
         shares = _by_relations(shares)
     drawn = draw_world_workflow(rng, problem, team, max_steps=request.max_steps, level=level, shares=shares)

@@ -103,7 +103,7 @@ class DyLAN(Planner):
         """
         earlier_rounds = earlier_rounds_of(trace)
         left = trace.budget.rounds - len(earlier_rounds)
-        request = PlanRequest(trace.question, trace.pool, earlier_rounds, rounds=left, seed=trace.seed)
+        request = PlanRequest(trace.question, trace.pool, earlier_rounds, rounds_left=left, seed=trace.seed)
         turns: list[list[MemberReply]] = []
         plan_rounds(request, self._rounds(request, turns))
         shares = importance_of([turn for turn in turns if _commonest_reply(turn)], vote_key(trace.answer))

@@ -17,7 +17,7 @@ _MAX_STARTS = 50
 
 def all_rounds(request: PlanRequest) -> int:
     """How many rounds the question has in total, also those that are over."""
-    return len(request.earlier_rounds) + request.rounds
+    return len(request.earlier_rounds) + request.rounds_left
 
 
 def question_random(request: PlanRequest, name: str) -> Random:

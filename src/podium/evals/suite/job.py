@@ -49,7 +49,7 @@ class CachingPlanner(PlannerWrapper):
 
     async def plan(self, request: PlanRequest) -> Plan:
         """The plan for this request. A cached plan counts with its price, but is not paid again."""
-        key = (request.question.text, request.pool, request.earlier_rounds, request.rounds, request.seed)
+        key = (request.question.text, request.pool, request.earlier_rounds, request.rounds_left, request.seed)
         if key not in self.known:
             self.known[key] = await self.planner.plan(request)
             return self.known[key]
