@@ -129,7 +129,7 @@ class InputTokenBound:
         return math.ceil(tokens + template) + size.attached_tokens + self._extra
 
     def first_call_bound(self, size: InputSize) -> int:
-        """The bound until the worker has reported a count: `upper`, with at least `_FIRST_TOKENS_PER_CHAR` tokens per character."""
+        """The bound until the worker has reported a count: `upper`, but at least some tokens for each character."""
         beyond_text = 0 if self.is_calibrated else _FIRST_TOKENS_PER_CHAR * size.characters - size.text_bytes
         return self.upper(size) + max(0, beyond_text)
 
