@@ -60,6 +60,21 @@ class LedgerTotals:
     """Wakes waiting calls when a call is settled. It is cleared at once."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """Why a call is not reserved."""
+
+    sentence: str
+    spend_limit: SpendLimit | None = None
+    """The spend limit that refuses. None if the budget's calls, tokens or seconds do."""
+
+    def tell(self, *, final: bool) -> str:
+        """The sentence. If the refusal is final, the spend limit records it."""
+        if final and self.spend_limit is not None:
+            self.spend_limit.refusal = self.sentence
+        return self.sentence
+
+
 class Ledger:
     """The account of one question: what it has spent, what it has reserved for calls in flight, and what is left. It
     also charges spend limits that questions share.
@@ -95,16 +110,15 @@ class Ledger:
             final: whether a spend limit records that it refused. Pass False if a smaller reservation is tried next.
         """
         clock = asyncio.get_running_loop().time
-        while True:
-            sentence, spend_limit = self._reserve(reservation, clock())
-            if spend_limit is not None and spend_limit.may_fit_later(reservation.usd):
-                await spend_limit.wait_until_settled()
-            elif sentence is not None and spend_limit is None and self._may_fit_later(reservation, clock()):
+        while (refusal := self._reserve(reservation, clock())) is not None:
+            spend_limit = refusal.spend_limit
+            if spend_limit is None and self._may_fit_later(reservation, clock()):
                 await self.totals.settled.wait()
+            elif spend_limit is not None and spend_limit.may_fit_later(reservation.usd):
+                await spend_limit.wait_until_settled()
             else:
-                if final and spend_limit is not None:
-                    spend_limit.refusal = sentence
-                return sentence
+                return refusal.tell(final=final)
+        return None
 
     def try_reserve(self, reservation: Reservation, now: float, *, final: bool = True) -> str | None:
         """Reserve without waiting, and return None. If there is no room, return a sentence that says which limit the
@@ -115,10 +129,8 @@ class Ledger:
             now: the event loop's clock.
             final: as for `reserve`. Pass False too for a call that the question does not need.
         """
-        sentence, spend_limit = self._reserve(reservation, now)
-        if final and spend_limit is not None:
-            spend_limit.refusal = sentence
-        return sentence
+        refusal = self._reserve(reservation, now)
+        return None if refusal is None else refusal.tell(final=final)
 
     def affords(self, reservation: Reservation, now: float) -> bool:
         """Whether there is room for such a call now. Nothing stays reserved."""
@@ -127,17 +139,16 @@ class Ledger:
         self.settle(reservation, Spent())
         return True
 
-    def _reserve(self, reservation: Reservation, now: float) -> tuple[str | None, SpendLimit | None]:
-        """Reserve, or return the sentence of the refusal, and the spend limit that refuses if one does."""
-        sentence, spend_limit = self._count_refusal(reservation, now), None
-        if sentence is None:
-            sentence, spend_limit = self._reserve_usd(reservation)
-        if sentence is None:
+    def _reserve(self, reservation: Reservation, now: float) -> _Refusal | None:
+        """Reserve, or return why there is no room."""
+        sentence = self._count_refusal(reservation, now)
+        refusal = self._reserve_usd(reservation) if sentence is None else _Refusal(sentence)
+        if refusal is None:
             totals = self.totals
             totals.calls += reservation.calls
             totals.reserved_tokens += reservation.tokens
             totals.in_flight += 1
-        return sentence, spend_limit
+        return refusal
 
     def _count_refusal(self, reservation: Reservation, now: float) -> str | None:
         budget, totals = self.budget, self.totals
@@ -164,8 +175,8 @@ class Ledger:
             and (budget.tokens is None or totals.tokens + reservation.tokens <= budget.tokens)
         )
 
-    def _reserve_usd(self, reservation: Reservation) -> tuple[str | None, SpendLimit | None]:
-        """Reserve the dollars in all spend limits, or in none. Returns the refusal and the limit that refuses."""
+    def _reserve_usd(self, reservation: Reservation) -> _Refusal | None:
+        """Reserve the dollars in all spend limits, or in none."""
         for number, spend_limit in enumerate(self.spend_limits):
             try:
                 sentence = spend_limit.reserve(reservation.usd)
@@ -174,8 +185,8 @@ class Ledger:
                 raise
             if sentence is not None:
                 self._settle_all(reservation.usd, 0.0, self.spend_limits[:number])
-                return sentence, spend_limit
-        return None, None
+                return _Refusal(sentence, spend_limit)
+        return None
 
     def settle(self, reservation: Reservation, spent: Spent, *, usd: bool = True) -> None:
         """Release the reservation and count what the call really took.
