@@ -74,7 +74,7 @@ def measure(start: Path, folder: Path, engine: EngineName) -> dict[str, float]:
     """Processor seconds of one step of the supervised stage, and of one iteration of GRPO."""
     native = resolve_dtype("auto", DEVICE.type) == torch.bfloat16
     checkpoint = Checkpoint.read(start)
-    matrices = ModelShape.read(checkpoint.config, str(start)).matrices
+    matrices = ModelShape.read(checkpoint.config, str(start)).matmul_parameters
     rate = matmul_rate()
     tables = tomllib.loads(CONFIG.read_text()) | {
         "engine": engine,

@@ -44,7 +44,7 @@ from podium.train.runtime import compute_on_one_core
 from podium.train.schedule import generate_tasks
 from podium.train.settings import TrainSettings
 from podium.train.shared_prefix import grpo as grpo_engine
-from podium.train.trained_policy import resolve
+from podium.train.start import resolve
 
 WORK = "GRPO iteration, 256 rollouts, one core, fp32"
 CONFIG = Path(__file__).with_name("grpo.toml")

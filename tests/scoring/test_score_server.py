@@ -16,7 +16,7 @@ from podium.cli import run
 from podium.cli.run_settings import read_run_settings
 from podium.cli.score_server import scoring_settings
 from podium.errors import BudgetError, ConfigError
-from podium.scoring import Client, RolloutRequest
+from podium.scoring import RolloutRequest, ScoringClient
 from podium.store import TraceStore
 from podium.train.settings import TrainSettings
 from podium.types import MAX_USD
@@ -132,7 +132,7 @@ async def test_score_server_killed_during_a_batch_repeats_no_paid_call(folder, u
     endpoint = Endpoint(r"way [12]\.", r"<<<response .*Done way 3.*<<<reference answer")
     async with FaultServer(endpoint) as provider:
         lay(provider.url)
-        async with score_server(*port) as (process, url), Client(url) as client:
+        async with score_server(*port) as (process, url), ScoringClient(url) as client:
             (task,) = (await client.info()).tasks
             rollouts = [rollout(number, task=task) for number in range(8)]
             asking = [asyncio.create_task(client.score(each)) for each in rollouts]
@@ -166,7 +166,7 @@ async def test_score_server_killed_during_a_batch_repeats_no_paid_call(folder, u
 async def test_the_run_stops_before_its_budget_is_passed_and_goes_on_with_more(folder):
     async with FaultServer(Endpoint()) as provider:
         lay(provider.url)
-        async with score_server("--run-budget-usd", "2.5") as (_, url), Client(url) as client:
+        async with score_server("--run-budget-usd", "2.5") as (_, url), ScoringClient(url) as client:
             (task,) = (await client.info()).tasks
             rollouts = [rollout(number, task=task) for number in range(8)]
             ended = await asyncio.gather(*map(client.score, rollouts), return_exceptions=True)
@@ -175,7 +175,7 @@ async def test_the_run_stops_before_its_budget_is_passed_and_goes_on_with_more(f
             assert {type(error) for error in stopped} == {BudgetError}
             assert re.search(r"of the run's \$2\.5 are (left|spent)", str(stopped[0]))
         assert dollars(paid(provider)) <= 2.5
-        async with score_server("--run-budget-usd", "1000") as (_, url), Client(url) as client:
+        async with score_server("--run-budget-usd", "1000") as (_, url), ScoringClient(url) as client:
             scores = await asyncio.gather(*map(client.score, rollouts))
         assert {score.reward for score in scores} == {1.0}
         assert set(Counter(request.text for request in paid(provider)).values()) == {1}
@@ -189,7 +189,7 @@ async def test_rollout_continues_after_its_client_left_and_after_sigterm(folder)
         lay(provider.url)
         async with (
             score_server("--key-env", "MY_KEY", MY_KEY="s3cret") as (process, url),
-            Client(url, key="s3cret") as client,
+            ScoringClient(url, key="s3cret") as client,
         ):
             (task,) = (await client.info()).tasks
             first, second = rollout(1, task=task), rollout(2, task=task)

@@ -21,7 +21,7 @@ from podium.errors import (
     StoreError,
     UsageError,
 )
-from podium.scoring import Client, RolloutRequest, ScoringSettings
+from podium.scoring import RolloutRequest, ScoringClient, ScoringSettings
 from podium.scoring.protocol import ErrorReply
 from podium.scoring.service import serve_session
 from podium_testing import FaultServer
@@ -41,7 +41,7 @@ async def test_over_http_everything_is_as_in_process():
     session = make_session(rounds=2, reward={"cost": 0.05})
     requests = rollouts((RIGHT,), (WRONG,), (UNREADABLE,), (BROKEN,), (CHECKED, ACCEPT), (WRONG, RIGHT))
     asked = rollouts((), (RIGHT,), (UNREADABLE,), (RIGHT, ACCEPT))
-    async with serve_session(session) as url, Client(url, settings=session.settings) as client:
+    async with serve_session(session) as url, ScoringClient(url, settings=session.settings) as client:
         assert await asyncio.gather(*map(client.score, requests)) == [
             await session.score(r) for r in requests
         ]
@@ -53,16 +53,16 @@ async def test_over_http_everything_is_as_in_process():
 async def test_a_wrong_key_is_refused_and_no_key_too():
     async with serve_session(make_session(), key=KEY) as url:
         for key in ("other", None):
-            async with Client(url, key=key) as client:
+            async with ScoringClient(url, key=key) as client:
                 with pytest.raises(UsageError, match="refuses the key"):
                     await client.info()
-        async with Client(url, key=KEY) as client:
+        async with ScoringClient(url, key=KEY) as client:
             assert len((await client.info()).tasks) == 3
 
 
 async def test_a_rank_with_other_settings_is_refused_by_their_names():
     ours = build({"max_steps": 4, "pool": "mine.toml"}, ScoringSettings)
-    async with serve_session(make_session()) as url, Client(url, settings=ours) as client:
+    async with serve_session(make_session()) as url, ScoringClient(url, settings=ours) as client:
         with pytest.raises(ConfigError) as refused:
             await client.score(rollouts((RIGHT,))[0])
     said = str(refused.value)
@@ -106,7 +106,10 @@ async def test_a_bug_is_in_the_log_and_not_shown_to_the_client(caplog):
         raise ZeroDivisionError("deep inside")
 
     task = replace(TASKS["sums/6"], grader=broken)
-    async with serve_session(make_session({task.id: task})) as url, Client(url, patience_s=0.1) as client:
+    async with (
+        serve_session(make_session({task.id: task})) as url,
+        ScoringClient(url, patience_s=0.1) as client,
+    ):
         with pytest.raises(ServiceError, match="has an internal error; its log says more") as told:
             await client.score(rollouts((RIGHT,))[0])
     assert "deep inside" not in str(told.value)
@@ -118,21 +121,21 @@ async def _page(request):
 
 
 async def test_client_reports_an_address_that_is_not_a_scoring_service():
-    async with FaultServer() as other, Client(other.url) as client:
+    async with FaultServer() as other, ScoringClient(other.url) as client:
         with pytest.raises(ServiceError, match="not a scoring service"):
             await client.info()
     site = web.Application()
     site.router.add_get("/health", _page)
-    async with TestServer(site) as server, Client(str(server.make_url("/"))) as client:
+    async with TestServer(site) as server, ScoringClient(str(server.make_url("/"))) as client:
         with pytest.raises(ServiceError, match="status 200"):
             await client.info()
     with pytest.raises(UsageError, match="no address"):
-        Client("127.0.0.1:8500")
+        ScoringClient("127.0.0.1:8500")
 
 
 async def test_a_rollout_that_is_late_is_cancelled_and_requested_again(unused_tcp_port):
     cut, request, slow = [], rollouts((RIGHT,))[0], make_session(delay=600)
-    async with Client(f"http://127.0.0.1:{unused_tcp_port}", patience_s=30) as client:
+    async with ScoringClient(f"http://127.0.0.1:{unused_tcp_port}", patience_s=30) as client:
         async with serve_session(slow, port=unused_tcp_port, drain_s=0, on_cut=lambda: cut.append(1)):
             asking = asyncio.create_task(client.score(request))
             while not slow.pool[0].requests:  # noqa: ASYNC110 - a scripted worker has no event for it
@@ -144,7 +147,7 @@ async def test_a_rollout_that_is_late_is_cancelled_and_requested_again(unused_tc
 
 async def test_a_request_to_a_service_that_is_away_for_a_moment_is_repeated(unused_tcp_port):
     requests = rollouts((RIGHT,), (WRONG,))
-    async with Client(f"http://127.0.0.1:{unused_tcp_port}", patience_s=30) as client:
+    async with ScoringClient(f"http://127.0.0.1:{unused_tcp_port}", patience_s=30) as client:
         asking = [asyncio.create_task(client.score(request)) for request in requests]
         await asyncio.sleep(0.2)
         async with serve_session(make_session(), port=unused_tcp_port):
@@ -152,7 +155,7 @@ async def test_a_request_to_a_service_that_is_away_for_a_moment_is_repeated(unus
 
 
 async def test_a_service_that_stays_away_is_an_error(unused_tcp_port):
-    async with Client(f"http://127.0.0.1:{unused_tcp_port}", patience_s=0.3) as client:
+    async with ScoringClient(f"http://127.0.0.1:{unused_tcp_port}", patience_s=0.3) as client:
         with pytest.raises(ServiceError, match="cannot be reached"):
             await client.info()
 

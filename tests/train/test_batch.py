@@ -10,7 +10,7 @@ import torch
 from tiny_run import SHAPE, make_group
 
 from podium.train.objective import LOSSES, mean_over_completions, mean_over_limits
-from podium.train.runtime import generator
+from podium.train.runtime import named_generator
 from podium.train.settings import GRPOSettings
 from podium.train.shared_prefix.batch import MicroBatch, TrainingRow, count_trainable_tokens, micro_batches
 from podium.train.shared_prefix.policy_model import PolicyModel
@@ -25,7 +25,7 @@ A, B, C = (5, 6, 2), (5, 6, 8, 2), (11, 2)
 @pytest.fixture
 def model() -> PolicyModel:
     made = PolicyModel(SHAPE)
-    made.initialise(generator("tests/batch"), deviation=0.2)
+    made.initialise(named_generator("tests/batch"), deviation=0.2)
     return made
 
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import torch
 from tiny_run import write_start
 
-from podium.train.runtime import generator
+from podium.train.runtime import named_generator
 from podium.train.shared_prefix.checkpoints import Checkpoints, read_model, write_model
 from podium.train.shared_prefix.update import adamw, optimizer_step
 
 
 def stepped(model: torch.nn.Module, optimizer: torch.optim.Optimizer, name: str) -> None:
     for parameter in model.parameters():
-        parameter.grad = torch.randn(parameter.shape, generator=generator(name))
+        parameter.grad = torch.randn(parameter.shape, generator=named_generator(name))
     optimizer_step(optimizer, model, rate=1e-2)
 
 

@@ -11,7 +11,7 @@ import pytest
 from tiny_run import END, write_start
 
 from podium.conductor.checkpoint import Checkpoint
-from podium.train.rollouts import Drawing, RolloutSample
+from podium.train.rollouts import RolloutSample, RoundSampling
 from podium.train.schedule import ScheduledGroup
 from podium.train.settings import GRPOSettings
 from podium.train.shared_prefix.batch import TrainingRow
@@ -73,7 +73,7 @@ def write(
         assert sample not in ended, "called twice"
         ended[sample] = replace(sample, tokens=tuple(tokens), logprobs=tuple(logprobs or ()))
 
-    sampler.draw(samples, on_end, Drawing(number, len(samples), greedy))
+    sampler.draw(samples, on_end, RoundSampling(number, len(samples), greedy))
     return [ended.get(sample, sample) for sample in samples]
 
 

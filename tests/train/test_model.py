@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen2Config, Qwen2
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import CheckpointError
 from podium.train.objective import mean_over_tokens
-from podium.train.runtime import generator
+from podium.train.runtime import named_generator
 from podium.train.shape import ModelShape
 from podium.train.shared_prefix.batch import micro_batches
 from podium.train.shared_prefix.checkpoints import companion_files, read_model, write_model
@@ -33,15 +33,15 @@ SHAPES = {
 
 def fresh(shape: ModelShape) -> PolicyModel:
     model = PolicyModel(shape)
-    model.initialise(generator("tests/model"), deviation=0.2)
+    model.initialise(named_generator("tests/model"), deviation=0.2)
     for name, parameter in model.named_parameters():
         if name.endswith("bias") or "norm" in name:
-            torch.nn.init.normal_(parameter, 1.0, 0.3, generator=generator(name))
+            torch.nn.init.normal_(parameter, 1.0, 0.3, generator=named_generator(name))
     return model
 
 
 def tokens(*size: int) -> torch.Tensor:
-    return torch.randint(3, 23, size, generator=generator(f"tokens/{size}"))
+    return torch.randint(3, 23, size, generator=named_generator(f"tokens/{size}"))
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
@@ -88,7 +88,7 @@ def test_completions_that_share_a_prompt_equal_whole_sequences(shape: ModelShape
     start, G, T = tokens(1, 9), 3, 6
     completions, row_lengths = tokens(G, T), torch.tensor([6, 2, 4])
     cells = (torch.arange(T) < row_lengths.unsqueeze(1)).flatten().nonzero().flatten()
-    aim = torch.randn(len(cells), shape.vocab, generator=generator("aim"))
+    aim = torch.randn(len(cells), shape.vocab, generator=named_generator("aim"))
 
     prompt = model.prompt(start, torch.tensor([9]))
     grid = torch.zeros(G * T, dtype=torch.long).scatter_(0, cells, torch.arange(len(cells))).view(G, T)
@@ -160,7 +160,7 @@ def test_unused_weights_in_a_checkpoint_are_refused(tmp_path: Path, name: str, r
 def test_values_and_gradients_equal_those_of_a_plain_log_softmax(
     count: int, temperature: float, dtype: torch.dtype
 ) -> None:
-    draw = generator(f"{count}")
+    draw = named_generator(f"{count}")
     hidden = torch.randn(count, 12, generator=draw, dtype=dtype).requires_grad_()
     weight = torch.randn(31, 12, generator=draw, dtype=dtype).requires_grad_()
     targets = torch.randint(31, (count,), generator=draw)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from podium.rollout.run_folder import RunFolder
-from podium.train.metrics_recorder import Recorder
+from podium.train.metrics_recorder import IterationRecorder
 from podium.train.progress import Progress
 from podium.train.rollouts import RolloutSample
 from podium.train.schedule import ScheduledGroup
@@ -82,7 +82,7 @@ def test_each_iteration_is_told_with_the_time_to_the_nearer_end(
     settings = TrainSettings(start="-", grpo=GRPOSettings(iterations=4, minutes=minutes))
     run = RunFolder.open(tmp_path / "run", settings)
     progress = Progress(said.append, noun="plans")
-    recorder = Recorder(settings, run=run, progress=progress)
+    recorder = IterationRecorder(settings, run=run, progress=progress)
     recorder.resume(0)
     recorder.record([], loss=0.0, seconds={"sample": 10.0}, evaluation=None)
     assert said[0] == f"Training {tmp_path / 'run'}: 4 iterations"
@@ -94,7 +94,7 @@ def test_a_resumed_run_remembers_for_how_long_nothing_was_learned(tmp_path: Path
     settings = TrainSettings(start="-", grpo=GRPOSettings(iterations=9, patience=3))
     run = RunFolder.open(tmp_path / "run", settings)
     for start in range(3):
-        recorder = Recorder(settings, run=run, progress=Progress(lambda line: None, noun="plans"))
+        recorder = IterationRecorder(settings, run=run, progress=Progress(lambda line: None, noun="plans"))
         recorder.resume(start)
         assert not recorder.is_over
         samples = [RolloutSample(ScheduledGroup(start, 0, 0, "t", f"{start}"), n) for n in range(2)]

@@ -10,7 +10,7 @@ import torch
 from tiny_run import SHAPE, draw_groups, make_group
 
 from podium.train.objective import kl_to_reference
-from podium.train.runtime import generator
+from podium.train.runtime import named_generator
 from podium.train.settings import GRPOSettings
 from podium.train.shared_prefix.batch import TrainingRow
 from podium.train.shared_prefix.policy_model import PolicyModel
@@ -23,7 +23,7 @@ SUFFIXES = ((),) * 30 + ((8, 10),) * 30 + ((8,),) * 4
 
 def make(name: str) -> PolicyModel:
     made = PolicyModel(SHAPE)
-    made.initialise(generator(f"tests/reference/{name}"), deviation=0.3)
+    made.initialise(named_generator(f"tests/reference/{name}"), deviation=0.3)
     return made
 
 

@@ -8,7 +8,7 @@ from tiny_run import SHAPE, draw_groups
 from torch.utils.flop_counter import FlopCounterMode
 
 from podium.train.objective import mean_over_tokens
-from podium.train.runtime import generator
+from podium.train.runtime import named_generator
 from podium.train.shared_prefix.batch import TrainingRow, micro_batches
 from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.update import completion_logprobs
@@ -19,7 +19,7 @@ PROMPTS = [[1, 5, 9, 7, 4], [1, 8, 8], [1, 4, 5, 6, 7, 8, 9, 10]]
 @pytest.fixture
 def model() -> PolicyModel:
     made = PolicyModel(SHAPE)
-    made.initialise(generator("tests/sampler"), deviation=0.3)
+    made.initialise(named_generator("tests/sampler"), deviation=0.3)
     return made
 
 

@@ -12,7 +12,8 @@ from podium.conductor.prompt import PromptSettings
 from podium.errors import CheckpointError, StoreError
 from podium.train.preflight import preflight
 from podium.train.settings import TrainSettings
-from podium.train.trained_policy import podium_file, resolve, write_policy
+from podium.train.start import resolve
+from podium.train.trained_policy import podium_file, write_policy
 from scripted_team import open_team
 from small_disk import small_disk
 from tiny_policy import write_policy as write_start

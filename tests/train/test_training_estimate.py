@@ -51,14 +51,14 @@ def test_a_shape_has_the_parameters_that_transformers_makes_of_it(name: str) -> 
     made = sum(weight.numel() for weight in model.parameters())
 
     assert abs(shape.parameters / made - 1) < 1e-3
-    assert ModelShape.sizes(model.config.to_dict()) == shape
+    assert ModelShape.of_dense_decoder(model.config.to_dict()) == shape
 
 
 def test_an_adapter_has_the_parameters_that_peft_gives_it() -> None:
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(_config("Qwen2", SHAPE))
         adapted = get_peft_model(model, LoraConfig(r=3, target_modules="all-linear", task_type="CAUSAL_LM"))
-    assert SHAPE.adapter(3) == adapted.get_nb_trainable_parameters()[0]
+    assert SHAPE.lora_parameters(3) == adapted.get_nb_trainable_parameters()[0]
 
 
 def _config(name: str, shape: ModelShape) -> Qwen2Config | Qwen3Config:
@@ -84,8 +84,8 @@ def test_both_half_precisions_compute_in_two_bytes(trl: dict[str, bool], bytes_:
 
 
 def test_a_mixture_of_experts_has_no_formula() -> None:
-    assert ModelShape.sizes({"num_experts": 8, "vocab_size": 10}) is None
-    assert ModelShape.sizes({"vocab_size": 10}) is None
+    assert ModelShape.of_dense_decoder({"num_experts": 8, "vocab_size": 10}) is None
+    assert ModelShape.of_dense_decoder({"vocab_size": 10}) is None
 
 
 def test_memory_estimate_matches_a_hand_computation() -> None:
@@ -115,9 +115,13 @@ def test_an_adapter_alone_has_gradients_and_moments() -> None:
     lora = replace(TRAINING, lora_rank=2, weight_bytes=2)
     held = GPUEstimate(lora, CARD).memory
 
-    assert lora.trained == SHAPE.adapter(2)
-    assert held.weights == SHAPE.parameters * 2 + lora.trained * 4
-    assert (held.gradients, held.moments, held.compute_copy) == (lora.trained * 4, lora.trained * 8, 0)
+    assert lora.trained_parameters == SHAPE.lora_parameters(2)
+    assert held.weights == SHAPE.parameters * 2 + lora.trained_parameters * 4
+    assert (held.gradients, held.moments, held.compute_copy) == (
+        lora.trained_parameters * 4,
+        lora.trained_parameters * 8,
+        0,
+    )
 
 
 @pytest.mark.parametrize(
@@ -135,7 +139,7 @@ def test_an_update_has_so_many_operations_for_each_parameter_and_token(
     change: dict[str, object], each: int
 ) -> None:
     changed = replace(TRAINING, **change)  # type: ignore[arg-type]
-    assert changed.update_flops == each * SHAPE.matrices * 8 * 40
+    assert changed.update_flops == each * SHAPE.matmul_parameters * 8 * 40
 
 
 def test_ranks_share_the_update_and_the_writing() -> None:

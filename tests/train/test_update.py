@@ -13,7 +13,7 @@ from transformers import AutoTokenizer
 from trl import GRPOConfig, GRPOTrainer
 
 from podium.train.objective import LOSSES, clipped_surrogate, mean_over_tokens
-from podium.train.runtime import generator
+from podium.train.runtime import named_generator
 from podium.train.settings import GRPOSettings
 from podium.train.shared_prefix.batch import TrainingRow, micro_batches
 from podium.train.shared_prefix.checkpoints import read_model, stored_tensors
@@ -27,7 +27,7 @@ MAX_TOKENS = 9
 @pytest.fixture
 def model() -> PolicyModel:
     made = PolicyModel(SHAPE)
-    made.initialise(generator("tests/grpo"), deviation=0.2)
+    made.initialise(named_generator("tests/grpo"), deviation=0.2)
     return made
 
 

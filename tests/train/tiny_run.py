@@ -25,18 +25,18 @@ from podium.tasks.task import Grade, Task
 from podium.trace import Reply
 from podium.train.engine import PreparedTraining
 from podium.train.grpo_run import OpenedScoring, make_job, run_in_thread
-from podium.train.metrics_recorder import Recorder
+from podium.train.metrics_recorder import IterationRecorder
 from podium.train.preflight import open_engine
 from podium.train.progress import Progress
 from podium.train.ranks import Ranks
-from podium.train.runtime import generator
+from podium.train.runtime import named_generator
 from podium.train.settings import CHANGEABLE_ON_RESUME, GRPOSettings, TrainSettings
 from podium.train.shape import ModelShape
 from podium.train.shared_prefix.batch import TrainingRow
 from podium.train.shared_prefix.checkpoints import write_model
 from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.sampler import sample
-from podium.train.trained_policy import resolve
+from podium.train.start import resolve
 from podium.types import Limits, Message, Price, Profile, Question, Usage
 from podium.workers.base import Request, Worker
 from podium.workers.pool import Pool
@@ -133,7 +133,7 @@ def write_start(
         )
     )
     model = PolicyModel(shape)
-    model.initialise(generator("tests/start"), deviation)
+    model.initialise(named_generator("tests/start"), deviation)
     write_model(
         model,
         folder,
@@ -249,7 +249,7 @@ async def run(
     session = make_session(made, pool)
     evaluated = [f"validation/{name}" for name in make_tasks(3)] if grpo.eval_every else ()
     scored = OpenedScoring(scoring(session), list(session.tasks), evaluated)
-    recorder = Recorder(
+    recorder = IterationRecorder(
         made,
         run=RunFolder.open(folder, made, changeable=CHANGEABLE_ON_RESUME),
         progress=Progress(lambda line: None, noun="plans"),

@@ -14,7 +14,7 @@ from tinker_cookbook.rl.types import EnvGroupBuilder, RLDataset, RLDatasetBuilde
 from tinker_cookbook.tokenizer_utils import get_tokenizer
 
 from podium.errors import PodiumError
-from podium.scoring import Client, RolloutRequest, Score, ScoringBackend
+from podium.scoring import RolloutRequest, Score, ScoringBackend, ScoringClient
 from podium.types import Message
 from podium_tinker.env import PodiumEnv
 
@@ -111,9 +111,9 @@ class PodiumDatasetBuilder(RLDatasetBuilder):
     """The environment variable that holds the service's key."""
 
     @chz.init_property
-    def scoring(self) -> Client:
+    def scoring(self) -> ScoringClient:
         """The service's client, the caller's to close."""
-        return Client(self.url, key=None if self.key_env is None else os.environ.get(self.key_env))
+        return ScoringClient(self.url, key=None if self.key_env is None else os.environ.get(self.key_env))
 
     async def __call__(self) -> tuple[PodiumDataset, None]:
         tasks = (await self.scoring.info()).tasks

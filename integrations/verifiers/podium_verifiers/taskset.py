@@ -14,7 +14,7 @@ import verifiers.v1 as vf
 from podium.calls import Dispatcher
 from podium.errors import ConfigError
 from podium.event_loops import LoopThread
-from podium.scoring import Client, ScoringBackend, ScoringSettings, SessionInfo, open_session
+from podium.scoring import ScoringBackend, ScoringClient, ScoringSettings, SessionInfo, open_session
 from podium.scoring.session import open_training_tasks
 from podium.team.team_file import open_pool
 from podium.workers.base import has_costly_workers
@@ -57,7 +57,7 @@ class PodiumConfig(vf.TasksetConfig):
     async def open_scoring(self) -> AsyncIterator[ScoringBackend]:
         """The service's client, or a session in this process."""
         if self.url is not None:
-            async with Client(self.url, **self.client_options) as client:
+            async with ScoringClient(self.url, **self.client_options) as client:
                 yield client
             return
         pool = self.open_pool()
@@ -92,5 +92,5 @@ class PodiumTaskset(vf.Taskset[PodiumTask, PodiumConfig]):
             return list(loop.call(self._info()).tasks)
 
     async def _info(self) -> SessionInfo:
-        async with Client(self.config.url, **self.config.client_options) as client:
+        async with ScoringClient(self.config.url, **self.config.client_options) as client:
             return await client.info()

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from podium.train.runtime import generator
+from podium.train.runtime import named_generator
 from podium.train.shape import ModelShape
 from podium.train.shared_prefix.policy_model import Layer, PolicyModel, rotate
 from podium_lab.warmstart.initial import DISTANCES, initialise
@@ -27,13 +27,13 @@ SHAPE = ModelShape(
 @pytest.fixture(scope="module")
 def model() -> PolicyModel:
     model = PolicyModel(SHAPE)
-    initialise(model, generator("initial"))
+    initialise(model, named_generator("initial"))
     return model.requires_grad_(False)
 
 
 def nats_of_texts_said_twice(model: PolicyModel) -> torch.Tensor:
     """Mean cross-entropy at each place of eight random texts of 50 tokens, each said again."""
-    text = torch.randint(SHAPE.vocab, (8, 50), generator=generator("texts"))
+    text = torch.randint(SHAPE.vocab, (8, 50), generator=named_generator("texts"))
     tokens = torch.cat((text, text), dim=1)
     logits = model(tokens)[:, :-1]
     return F.cross_entropy(logits.transpose(1, 2), tokens[:, 1:], reduction="none").mean(0)
@@ -61,7 +61,7 @@ def test_untrained_copying_weights_predict_a_repeated_text(model: PolicyModel) -
 
 def test_plain_initial_weights_do_not_predict_a_repeated_text() -> None:
     model = PolicyModel(SHAPE)
-    model.initialise(generator("initial"), 0.05)
+    model.initialise(named_generator("initial"), 0.05)
     nats = nats_of_texts_said_twice(model)
     assert nats[55:].mean() > nats[:49].mean() - 0.1
 
@@ -79,5 +79,5 @@ def test_other_shapes_can_be_initialised(heads: int, kv_heads: int, head_size: i
         qkv_bias=True,
     )
     model = PolicyModel(shape)
-    initialise(model, generator("other"))
+    initialise(model, named_generator("other"))
     assert model(torch.arange(20).view(1, -1)).isfinite().all()

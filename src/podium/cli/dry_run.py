@@ -127,8 +127,8 @@ def _print_gpu(settings: TrainSettings, workers_s: float, gpu: GPUEstimate | Non
     too_large = " That is more than the GPU has: take more GPUs, a smaller grpo.micro_batch, or [lora]."
     say(
         f"GPU, by formulas (docs/scaling.md): {_number(training.shape.parameters)} parameters, "
-        f"{_number(training.trained)} trained; memory on {gpu.ranks} x {kind}: {_gib(held.peak)} ({memory}) each; "
-        f"shared by eight: {_gib(replace(gpu, ranks=8).memory.peak)} each."
+        f"{_number(training.trained_parameters)} trained; memory on {gpu.ranks} x {kind}: {_gib(held.peak)} "
+        f"({memory}) each; shared by eight: {_gib(replace(gpu, ranks=8).memory.peak)} each."
         + (too_large if held.peak > gpu.gpu.memory_gib * GIB else "")
     )
     waits = f", and workers that answer in about {_time(workers_s)}" if workers_s else ""
@@ -146,7 +146,7 @@ def _gpu_figures(gpu: GPUEstimate) -> dict[str, Any]:
         "seen": gpu.seen,
         "ranks": gpu.ranks,
         "parameters": gpu.training.shape.parameters,
-        "trained": gpu.training.trained,
+        "trained": gpu.training.trained_parameters,
         "memory": gpu.memory,
         "generation_s": gpu.generation_s,
         "update_s": gpu.update_s,

@@ -28,7 +28,7 @@ from podium.scoring.training_tasks import open_training_tasks
 from podium.store import TraceStore
 from podium.team.team_file import open_pool
 from podium.train.settings import TrainSettings
-from podium.train.trained_policy import prompt_of_start
+from podium.train.start import prompt_of_start
 
 _PORTS = 65535
 

@@ -35,7 +35,7 @@ _INFO = TypeAdapter(SessionInfo)
 T = TypeVar("T")
 
 
-class Client:
+class ScoringClient:
     """A `ScoringBackend` over HTTP.
 
     Args:

@@ -1,6 +1,6 @@
 """The requests of a trainer to the scoring service, and the replies, as values that are sent as JSON.
 
-`ScoringSession` answers in this process, and `Client` sends requests to a service over HTTP. Both are a
+`ScoringSession` answers in this process, and `ScoringClient` sends requests to a service over HTTP. Both are a
 `ScoringBackend`, so a trainer, an environment or a notebook need not know which of them it uses.
 """
 

@@ -29,7 +29,11 @@ def estimate_gpu(checks: Preflight) -> GPUEstimate | None:
     import torch  # noqa: PLC0415 - tests of workers need none
 
     settings = checks.settings
-    shape = SHAPES.get(settings.start) if checks.start is None else ModelShape.sizes(checks.start.config)
+    shape = (
+        SHAPES.get(settings.start)
+        if checks.start is None
+        else ModelShape.of_dense_decoder(checks.start.config)
+    )
     if shape is None:
         return None
     training = TrainingSize.of(settings, shape, checks.longest_prompt or PROMPT_TOKENS)

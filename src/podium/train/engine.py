@@ -19,7 +19,7 @@ from podium.conductor.codec import PromptCodec
 from podium.errors import PodiumError
 from podium.tasks import Task
 from podium.train.metrics import EVALUATION_FIGURES, batch_figures
-from podium.train.metrics_recorder import Recorder, StepRecorder
+from podium.train.metrics_recorder import IterationRecorder, StepRecorder
 from podium.train.ranks import Ranks
 from podium.train.rollouts import RolloutCollector, RolloutSample, Sampler
 from podium.train.schedule import ScheduledGroup
@@ -79,7 +79,7 @@ class TrainingJob(_Job):
 
     groups: Sequence[ScheduledGroup]
     rollouts: RolloutCollector
-    recorder: Recorder
+    recorder: IterationRecorder
     eval_tasks: Sequence[str] = ()
     """The ids of the validation questions. There are none if there are no evaluations."""
 

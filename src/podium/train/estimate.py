@@ -25,13 +25,13 @@ from podium.train.shape import ModelShape
 from podium.workers.base import costly_workers
 from podium.workers.pool import Pool
 
-SAMPLED = 300
+SAMPLED_PLANS = 300
 """The number of random plans whose price is estimated."""
 PEAK_SHARE = 0.35
 """The share of the GPU's peak performance that the update is assumed to reach."""
 BANDWIDTH_SHARE = 0.6
 """The share of the memory's bandwidth that generation is assumed to reach."""
-MOMENTS = 2
+ADAMW_MOMENTS = 2
 """Numbers that AdamW keeps for each trained parameter."""
 GIB = 2**30
 
@@ -74,7 +74,7 @@ def estimate_workers(
     source = PoolSampler(pool, settings.pool_sampling)
     real = {worker.profile.name for worker in costly_workers(pool)}
     sample, dollars = [], defaultdict[int, list[float]](list)
-    for number in range(SAMPLED):
+    for number in range(SAMPLED_PLANS):
         task = random.choice(tasks)
         drawn = source.draw(f"estimate/{number}")
         workflow = random_workflow(
@@ -194,9 +194,9 @@ class TrainingSize:
         )
 
     @property
-    def trained(self) -> int:
+    def trained_parameters(self) -> int:
         """Parameters that the optimiser changes."""
-        return self.shape.parameters if self.lora_rank is None else self.shape.adapter(self.lora_rank)
+        return self.shape.parameters if self.lora_rank is None else self.shape.lora_parameters(self.lora_rank)
 
     @property
     def compute_bytes(self) -> int:
@@ -212,7 +212,9 @@ class TrainingSize:
         """
         per_parameter = 4 + 2 * (self.lora_rank is None) + 2 * self.checkpointing
         tokens = self.batch * (self.prompt_tokens + self.completion_tokens)
-        return float((per_parameter * self.passes + 2 * self.reference) * self.shape.matrices * tokens)
+        return float(
+            (per_parameter * self.passes + 2 * self.reference) * self.shape.matmul_parameters * tokens
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +264,7 @@ class GPUEstimate:
         """The bytes on each GPU."""
         training, shape = self.training, self.training.shape
         stored, compute = training.weight_bytes, training.compute_bytes
-        adapter = 0 if training.lora_rank is None else training.trained
+        adapter = 0 if training.lora_rank is None else training.trained_parameters
         trained_bytes = 4.0 if adapter else stored
         sequence = training.prompt_tokens + training.completion_tokens
         tokens = training.micro_batch * sequence
@@ -274,8 +276,8 @@ class GPUEstimate:
             generation = training.batch / self.ranks * sequence * shape.kv_values * compute
         return MemoryEstimate(
             weights=(shape.parameters * stored + adapter * 4) / self.ranks,
-            gradients=training.trained * trained_bytes / self.ranks,
-            moments=MOMENTS * training.trained * trained_bytes / self.ranks,
+            gradients=training.trained_parameters * trained_bytes / self.ranks,
+            moments=ADAMW_MOMENTS * training.trained_parameters * trained_bytes / self.ranks,
             compute_copy=shape.parameters * 2 / self.ranks if training.half and stored == 4 else 0.0,
             activations=inputs + layer if training.checkpointing else layer * shape.layers,
             # The logits and their gradients are in float32. TRL computes them only for the completion.
@@ -300,11 +302,13 @@ class GPUEstimate:
         training, shape = self.training, self.training.shape
         per_rank = training.batch / self.ranks
         prompts = training.questions / self.ranks if training.vllm else per_rank
-        prefill_flops = 2 * shape.matrices * prompts * training.prompt_tokens
+        prefill_flops = 2 * shape.matmul_parameters * prompts * training.prompt_tokens
         kept_bytes = 2 if training.vllm else max(training.weight_bytes, 2)
         mean_length = training.prompt_tokens + training.completion_tokens / 2
         cache = per_rank * mean_length * shape.kv_values * training.compute_bytes
-        step_s = (shape.matrices * kept_bytes + cache) / (self.gpu.bandwidth * 1e12 * BANDWIDTH_SHARE)
+        step_s = (shape.matmul_parameters * kept_bytes + cache) / (
+            self.gpu.bandwidth * 1e12 * BANDWIDTH_SHARE
+        )
         return prefill_flops / (self.gpu.tflops * 1e12 * PEAK_SHARE) + training.completion_tokens * step_s
 
     def run_hours(self, iterations: int, workers_s: float = 0.0) -> float:

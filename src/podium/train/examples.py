@@ -36,16 +36,16 @@ _MAX_POOL_DRAWS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Demonstration:
+class TrainingExample:
     """One prompt and the completion to learn."""
 
     messages: tuple[Message, ...]
     completion: str
 
 
-async def collect_demonstrations(
+async def collect_examples(
     settings: TrainSettings, session: ScoringSession, on_warning: Callable[[str], None]
-) -> list[Demonstration]:
+) -> list[TrainingExample]:
     """The examples that the settings name, at most `sft.count`.
 
     Raises:
@@ -63,17 +63,17 @@ async def collect_demonstrations(
             f"sft.examples = {source!r}: give NAME.jsonl, a store of traces NAME.sqlite, or random.",
             ("sft", "examples"),
         )
-    demonstrations = []
+    collected = []
     async for example in examples:
-        demonstrations.append(example)
-        if len(demonstrations) == settings.sft.count:
+        collected.append(example)
+        if len(collected) == settings.sft.count:
             break
-    if not demonstrations:
+    if not collected:
         raise ConfigError(f"{source} holds no example that the filters under [sft] leave; widen them.")
-    return demonstrations
+    return collected
 
 
-async def _from_random(settings: TrainSettings, session: ScoringSession) -> AsyncIterator[Demonstration]:
+async def _from_random(settings: TrainSettings, session: ScoringSession) -> AsyncIterator[TrainingExample]:
     """Random valid plans, which teach only the form: `sft.group` plans for each task in turn, over the pool of the
     task.
 
@@ -92,25 +92,25 @@ async def _from_random(settings: TrainSettings, session: ScoringSession) -> Asyn
             workflow = random_workflow(
                 random, workers=len(pool), max_steps=settings.max_steps, access=prompt.access
             )
-            yield Demonstration(messages, render(workflow))
+            yield TrainingExample(messages, render(workflow))
             continue
         workflow = random_plan(random, pool, max_steps=settings.max_steps, access=prompt.access)
         names = [profile.name for profile in pool] if prompt.pool == "described" else []
         takers = [names[step.worker] if names else f"model {step.worker}" for step in workflow.steps]
         thought = random_thought(random, takers)
-        yield Demonstration(messages, render(workflow, prompt.form, names=names, thought=thought))
+        yield TrainingExample(messages, render(workflow, prompt.form, names=names, thought=thought))
 
 
 async def _from_file(
     settings: TrainSettings, session: ScoringSession, path: Path
-) -> AsyncIterator[Demonstration]:
+) -> AsyncIterator[TrainingExample]:
     """Lines with "messages" and "completion", or with "question" and "plan" for the run's own pool."""
     for read in read_rows(path):
         row, location = read.values, read.location
         if read.error:
             raise ConfigError(f"{location}: {read.error}.")
         if "question" in row and "plan" in row:
-            written = _text(row, "plan", location)
+            written = _text_of(row, "plan", location)
             plan = _parse(written, settings, len(session.pool))
             if not isinstance(plan, Workflow):
                 raise ConfigError(
@@ -121,20 +121,20 @@ async def _from_file(
             request = _draw_request(session, f"sft/{settings.seed}/{line}", _worker_names([plan], names))
             if request is None:
                 raise ConfigError(f"{location}: pool_sampling does not offer the plan's workers together.")
-            messages = session.messages(Question(text=_text(row, "question", location)), request)
+            messages = session.messages(Question(text=_text_of(row, "question", location)), request)
             completion = _as_shown(written, plan, names, session.pool_of(request).names)
         elif "messages" in row and "completion" in row:
             try:
                 messages = _MESSAGES.validate_python(row["messages"])
             except ValidationError as error:
                 raise ConfigError(f"{location}: messages: {error.errors()[0]['msg']}.") from None
-            completion = _text(row, "completion", location)
+            completion = _text_of(row, "completion", location)
         else:
             raise ConfigError(f'{location}: give "messages" and "completion", or "question" and "plan".')
-        yield Demonstration(messages, completion)
+        yield TrainingExample(messages, completion)
 
 
-def _text(row: Mapping[str, Any], key: str, location: str) -> str:
+def _text_of(row: Mapping[str, Any], key: str, location: str) -> str:
     value = row[key]
     if not isinstance(value, str) or not value.strip():
         raise ConfigError(f"{location}: {key} is no text; write it as one, or remove the line.")
@@ -143,7 +143,7 @@ def _text(row: Mapping[str, Any], key: str, location: str) -> str:
 
 async def _from_traces(
     settings: TrainSettings, session: ScoringSession, path: Path, on_warning: Callable[[str], None]
-) -> AsyncIterator[Demonstration]:
+) -> AsyncIterator[TrainingExample]:
     """The plans of traces whose answers the task set's own grader judges right. Each round is an example."""
     ids = {question_key(task.question.text): task.id for task in session.tasks.values()}
     foreign = 0
@@ -152,21 +152,22 @@ async def _from_traces(
             task_id = ids.get(question_key(trace.question.text))
             if task_id is None:
                 foreign += 1
-            else:
-                answer = trace.answer if trace.status == "ok" else None
-                grade = await grade_answer(session.task(task_id), answer, session.dispatcher)
-                for example in (
-                    _rounds(settings, session, trace) if grade.score >= settings.sft.min_score else ()
-                ):
+                continue
+            answer = trace.answer if trace.status == "ok" else None
+            grade = await grade_answer(session.task(task_id), answer, session.dispatcher)
+            if grade.score >= settings.sft.min_score:
+                for example in _examples_of_trace(settings, session, trace):
                     yield example
     if foreign:
         on_warning(f"{path}: {foreign:,} traces are of other questions than those of {settings.tasks}.")
 
 
-def _rounds(settings: TrainSettings, session: ScoringSession, trace: Trace) -> Iterator[Demonstration]:
+def _examples_of_trace(
+    settings: TrainSettings, session: ScoringSession, trace: Trace
+) -> Iterator[TrainingExample]:
     """An example for each round whose plan could be read, over a pool that training may draw for a question."""
     names = tuple(profile.name for profile in trace.pool)
-    request = _request(settings, session, trace, names)
+    request = _request_of_trace(settings, session, trace, names)
     if request is None:
         return
     shown_names = session.pool_of(request).names
@@ -177,7 +178,7 @@ def _rounds(settings: TrainSettings, session: ScoringSession, trace: Trace) -> I
         completion = _as_shown(round_.plan.text, round_.workflow, names, shown_names)
         plan = _parse(completion, settings, len(shown_names), later_round=bool(earlier_rounds))
         if not isinstance(plan, PlanError):
-            yield Demonstration(session.messages(trace.question, request, earlier_rounds), completion)
+            yield TrainingExample(session.messages(trace.question, request, earlier_rounds), completion)
         if round_.workflow is not None:
             workflow = renumber_workers(round_.workflow, _shown_numbers(names, shown_names))
             earlier_rounds = (*earlier_rounds, EarlierRound(workflow, round_.response or ""))
@@ -198,7 +199,7 @@ def _parse(
     )
 
 
-def _request(
+def _request_of_trace(
     settings: TrainSettings, session: ScoringSession, trace: Trace, names: tuple[str, ...]
 ) -> RolloutRequest | None:
     """The request that names the pool and the level of cost sensitivity for a trace. None if no fitting pool is drawn.

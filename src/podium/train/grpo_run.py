@@ -20,12 +20,12 @@ from podium.calls import Dispatcher
 from podium.errors import PodiumError
 from podium.rollout.data_fingerprint import DataFingerprint
 from podium.rollout.run_folder import TRACES
-from podium.scoring import Client, ScoringBackend, ScoringSession
+from podium.scoring import ScoringBackend, ScoringClient, ScoringSession
 from podium.scoring.service import serve_session
 from podium.store import TraceStore
 from podium.train.engine import PreparedTraining, TrainingEngine, TrainingJob
 from podium.train.metrics import check_gate
-from podium.train.metrics_recorder import Recorder
+from podium.train.metrics_recorder import IterationRecorder
 from podium.train.preflight import (
     DispatcherFactory,
     hold_training_folder,
@@ -74,7 +74,7 @@ async def run_grpo(
             total = settings.plans_with(len(prepared.eval_tasks))
             with Progress(tell, noun="plans", total=total) as progress:
                 progress.phase("loading the model")
-                recorder = Recorder(settings, run=run, progress=progress, on_metrics=on_metrics)
+                recorder = IterationRecorder(settings, run=run, progress=progress, on_metrics=on_metrics)
                 await run_in_thread(open_engine(settings), make_job(prepared, folder, scored, recorder))
         if ranks.is_first:
             write_policy(folder, settings, prepared.start, prepared.pool)
@@ -92,7 +92,7 @@ class OpenedScoring:
 
 
 def make_job(
-    prepared: PreparedTraining, folder: Path, scored: OpenedScoring, recorder: Recorder
+    prepared: PreparedTraining, folder: Path, scored: OpenedScoring, recorder: IterationRecorder
 ) -> TrainingJob:
     """Make the job that an engine trains on this rank. Plans run in the event loop that runs now."""
     settings, grpo = prepared.settings, prepared.settings.grpo
@@ -156,7 +156,7 @@ async def open_scoring(
             raise invitation
         assert isinstance(invitation, tuple)
         url, key, tasks, eval_tasks = invitation
-        async with Client(url, key=key, settings=settings) as client:
+        async with ScoringClient(url, key=key, settings=settings) as client:
             yield OpenedScoring(client, tasks, eval_tasks)
 
 

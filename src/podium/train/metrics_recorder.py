@@ -19,7 +19,7 @@ from podium.train.rollouts import RolloutSample
 from podium.train.settings import TrainSettings
 
 
-class Recorder:
+class IterationRecorder:
     """The rows of one run of GRPO, one for each iteration.
 
     Args:
@@ -78,10 +78,10 @@ class Recorder:
     @property
     def is_over(self) -> bool:
         """Whether the run ends before its last iteration, since its time is over or nothing is learned any more."""
-        return self.out_of_time or self._idle_iterations >= self._settings.grpo.patience
+        return self.is_out_of_time or self._idle_iterations >= self._settings.grpo.patience
 
     @property
-    def out_of_time(self) -> bool:
+    def is_out_of_time(self) -> bool:
         """Whether another iteration of the usual length would exceed `grpo.minutes`."""
         minutes = self._settings.grpo.minutes
         if minutes is None or not self._done or self._rows is None:
@@ -137,7 +137,7 @@ class Recorder:
             self.progress.say(self._line(row))
             if row["alarms"] and not (row["iteration"] % 10):
                 self.progress.say(f"Iteration {self._done}: {' '.join(row['alarms'])}")
-        return self._can_learn(row) and not self.out_of_time
+        return self._can_learn(row) and not self.is_out_of_time
 
     def _line(self, row: Mapping[str, Any]) -> str:
         """The figures of the newest row, and the time until the last iteration or `grpo.minutes`."""

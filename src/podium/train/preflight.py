@@ -35,7 +35,7 @@ from podium.train.settings import (
     settings_of_other_engine,
     unequal_levels,
 )
-from podium.train.trained_policy import find_start, open_codec, open_tokenizer, resolve
+from podium.train.start import find_start, open_codec, open_tokenizer, resolve
 from podium.types import estimate_tokens
 from podium.workers.build import UnavailableWorker
 from podium.workers.pool import Pool
@@ -191,7 +191,7 @@ async def preflight(
         settings = settings.model_copy(update={"engine": engine})
     checks = Preflight(settings, ranks or _open_ranks(settings), problems)
     if not problems:
-        _open_model(checks, settings, weights=weights)
+        _open_model(checks, weights=weights)
     if folder is not None:
         checks.attempt(lambda: check_training_folder(folder, settings))
     problems += unequal_levels(settings)
@@ -200,17 +200,18 @@ async def preflight(
     checks.pool = checks.attempt(lambda: policy_pool(open_pool(settings.pool, ready=False), settings.prompt))
     try:
         if checks.pool is not None and settings.stage == "grpo" and checks.ranks.is_first:
-            await _check_questions(checks, settings, checks.pool, on_warning)
+            await _check_questions(checks, checks.pool, on_warning)
             begun = folder is not None and (folder / "config.json").is_file()
             if run_budget_usd is not None and not begun:
-                _check_budget(checks, settings, run_budget_usd)
+                _check_budget(checks, run_budget_usd)
         yield checks
     finally:
         if checks.pool is not None:
             await checks.pool.close()
 
 
-def _open_model(checks: Preflight, settings: TrainSettings, *, weights: bool) -> None:
+def _open_model(checks: Preflight, *, weights: bool) -> None:
+    settings = checks.settings
     checks.start = start = checks.attempt(lambda: find_start(settings, weights=weights))
     if start is None:
         return
@@ -221,10 +222,9 @@ def _open_model(checks: Preflight, settings: TrainSettings, *, weights: bool) ->
         checks.codec = checks.attempt(lambda: open_codec(settings, start, checks.tokenizer))
 
 
-async def _check_questions(
-    checks: Preflight, settings: TrainSettings, pool: Pool, on_warning: Callable[[str], None]
-) -> None:
+async def _check_questions(checks: Preflight, pool: Pool, on_warning: Callable[[str], None]) -> None:
     """Check the workers, tasks and prompts, and estimate what plans cost."""
+    settings = checks.settings
     checks.problems += [
         ConfigError(f"{settings.pool}: worker {worker.profile.name!r} cannot be called: {worker.reason}")
         for worker in pool
@@ -239,7 +239,7 @@ async def _check_questions(
     )
     if session is None or not checks.tasks:
         return
-    await _check_prompts(checks, settings, session)
+    await _check_prompts(checks, session)
     store = Path(default_store())  # The user's earlier traces have the lengths of workers' answers.
     past = checks.attempt(lambda: past_answers(store) if store.is_file() else {})
     checks.workers = estimate_workers(
@@ -274,7 +274,7 @@ def _generated_tasks(settings: TrainSettings, on_warning: Callable[[str], None])
         left_out |= drawn.keys() - kept.keys()
 
 
-async def _check_prompts(checks: Preflight, settings: TrainSettings, session: ScoringSession) -> None:
+async def _check_prompts(checks: Preflight, session: ScoringSession) -> None:
     """Refuse a run in which a prompt of a first round leaves no room for a plan."""
     where = ""
     for task in (*checks.tasks, *checks.eval_tasks):
@@ -285,7 +285,7 @@ async def _check_prompts(checks: Preflight, settings: TrainSettings, session: Sc
             length = len(checks.codec.encode(messages))
         if length > checks.longest_prompt:
             checks.longest_prompt, where = length, task
-    room = settings.grpo.max_tokens
+    room = checks.settings.grpo.max_tokens
     if checks.codec is None or checks.start is None or checks.longest_prompt + room <= checks.start.context:
         return
     checks.problems.append(
@@ -297,14 +297,15 @@ async def _check_prompts(checks: Preflight, settings: TrainSettings, session: Sc
     )
 
 
-def _check_budget(checks: Preflight, settings: TrainSettings, budget_usd: float) -> None:
+def _check_budget(checks: Preflight, budget_usd: float) -> None:
     if checks.workers is None:
         return
-    first = checks.workers.cost_usd.times(settings.batch / checks.workers.plans)
+    batch = checks.settings.batch
+    first = checks.workers.cost_usd.times(batch / checks.workers.plans)
     if first.likely > budget_usd:
         checks.problems.append(
             ConfigError(
-                f"The first batch of {settings.batch} plans is likely to cost ${first.likely:,.2f} "
+                f"The first batch of {batch} plans is likely to cost ${first.likely:,.2f} "
                 f"(${first.low:,.2f} to ${first.high:,.2f}), and --run-budget-usd is ${budget_usd:,.2f}: give more, "
                 "fewer rollouts (grpo.questions, grpo.group), or a cheaper pool."
             )

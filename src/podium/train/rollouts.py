@@ -68,8 +68,8 @@ OnEnd = Callable[[RolloutSample, Sequence[int], Sequence[float] | None], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
-    """How the completions of one round are drawn. It is the same on all ranks."""
+class RoundSampling:
+    """How the completions of one round are sampled. It is the same on all ranks."""
 
     round: int
     """The number of the round, from 0."""
@@ -87,7 +87,7 @@ class Sampler(Protocol):
         """The tokens that end a completion."""
         ...
 
-    def draw(self, samples: Sequence[RolloutSample], on_end: OnEnd, drawing: Drawing) -> None:
+    def draw(self, samples: Sequence[RolloutSample], on_end: OnEnd, sampling: RoundSampling) -> None:
         """Draw a completion for each sample that has a prompt, and call `on_end` once for each as soon as it ends.
 
         All ranks call this together.
@@ -150,7 +150,7 @@ class RolloutCollector:
         """
         seconds = {"sample": 0.0, "score": 0.0}
         for number in range(self.rounds):
-            samples = self._run_round(samples, sampler, Drawing(number, max_samples, greedy), seconds)
+            samples = self._run_round(samples, sampler, RoundSampling(number, max_samples, greedy), seconds)
         rewarded = with_rewards(samples, self.discount)
         if self.gate is not None and not greedy and any(sample.group.iteration == 0 for sample in rewarded):
             self.gate(self.ranks.gather(rewarded))
@@ -160,13 +160,13 @@ class RolloutCollector:
         self,
         samples: Sequence[RolloutSample],
         sampler: Sampler,
-        drawing: Drawing,
+        sampling: RoundSampling,
         seconds: dict[str, float],
     ) -> Sequence[RolloutSample]:
         """Take the samples through one round, and add to the seconds until and after the last token. Returns all
         samples."""
-        earlier = {sample.key: sample for sample in samples if sample.group.round == drawing.round - 1}
-        current = {sample.key: sample for sample in samples if sample.group.round == drawing.round}
+        earlier = {sample.key: sample for sample in samples if sample.group.round == sampling.round - 1}
+        current = {sample.key: sample for sample in samples if sample.group.round == sampling.round}
         pending: list[tuple[RolloutSample, Future[Score]]] = []
 
         def on_end(sample: RolloutSample, tokens: Sequence[int], logprobs: Sequence[float] | None) -> None:
@@ -187,7 +187,7 @@ class RolloutCollector:
             prompting = self._with_prompts(list(current.values()), earlier)
             current |= self._wait_for(asyncio.run_coroutine_threadsafe(prompting, self.loop))
             started = time.perf_counter()
-            sampler.draw(list(current.values()), on_end, drawing)
+            sampler.draw(list(current.values()), on_end, sampling)
             written = time.perf_counter()
             scored, error = self._take_scores(pending)
             current |= scored
@@ -199,7 +199,7 @@ class RolloutCollector:
             for _, score in pending:
                 score.cancel()
         self._raise_everywhere(error)
-        return [current[sample.key] if sample.group.round == drawing.round else sample for sample in samples]
+        return [current[sample.key] if sample.group.round == sampling.round else sample for sample in samples]
 
     async def _with_prompts(
         self, current: Sequence[RolloutSample], earlier: Mapping[RolloutKey, RolloutSample]

@@ -60,7 +60,7 @@ def resolve_dtype(precision: Precision, device: str = "cpu") -> torch.dtype:
     return torch.bfloat16 if precision == "bf16" else torch.float32
 
 
-def generator(name: str) -> torch.Generator:
+def named_generator(name: str) -> torch.Generator:
     """A CPU generator whose random numbers depend only on `name`."""
     import torch  # noqa: PLC0415 - see above
 

@@ -3,7 +3,7 @@
 One file serves both stages and both engines. The defaults are those of the paper's run (section A.1). `ENGINE_ONLY` has
 the settings that only one engine supports, and a run of the other engine that sets one is refused. The tables `[trl]`,
 `[lora]` and `[quantization]` pass further arguments to TRL's trainers, peft and bitsandbytes, under their own names.
-`trained_policy.resolve` reads the start for what a file leaves to it. Nothing here reads a file or loads torch.
+`start.resolve` reads the start for what a file leaves to it. Nothing here reads a file or loads torch.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from podium.rollout.data_fingerprint import DataFingerprint
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import open_session
 from podium.train.engine import EncodedExample, PreparedTraining, SupervisedJob
-from podium.train.examples import Demonstration, collect_demonstrations
+from podium.train.examples import TrainingExample, collect_examples
 from podium.train.metrics_recorder import StepRecorder
 from podium.train.preflight import (
     DispatcherFactory,
@@ -89,14 +89,14 @@ async def _prepare(settings: TrainSettings, folder: Path) -> PreparedTraining:
 
 async def _collect(
     prepared: PreparedTraining, make_dispatcher: DispatcherFactory, say: Callable[[str], None]
-) -> list[Demonstration]:
+) -> list[TrainingExample]:
     settings, pool = prepared.settings, prepared.pool
     with make_dispatcher(pool) as dispatcher:
         async with open_session(settings, dispatcher, pool=pool, on_warning=say) as session:
-            return await collect_demonstrations(settings, session, say)
+            return await collect_examples(settings, session, say)
 
 
-def encode_examples(examples: Sequence[Demonstration], prepared: PreparedTraining) -> list[EncodedExample]:
+def encode_examples(examples: Sequence[TrainingExample], prepared: PreparedTraining) -> list[EncodedExample]:
     """The token ids of each prompt, and of its completion with the token that ends it.
 
     Raises:

@@ -58,21 +58,21 @@ class ModelShape:
         return (*attention, (self.hidden, self.inner), (self.hidden, self.inner), (self.inner, self.hidden))
 
     @property
-    def matrices(self) -> int:
+    def matmul_parameters(self) -> int:
         """How many parameters each token is multiplied with, in the layers and the output matrix."""
         return self.layers * sum(a * b for a, b in self.linears) + self.vocab * self.hidden
 
     @property
     def parameters(self) -> int:
         """The number of parameters. Norms and biases are left out, since they are less than a thousandth."""
-        return self.matrices + (0 if self.tied else self.vocab * self.hidden)
+        return self.matmul_parameters + (0 if self.tied else self.vocab * self.hidden)
 
     @property
     def kv_values(self) -> int:
         """How many numbers the KV cache holds for each token."""
         return 2 * self.layers * self.kv_heads * self.head_size
 
-    def adapter(self, rank: int) -> int:
+    def lora_parameters(self, rank: int) -> int:
         """Parameters of a LoRA of this rank on all linear layers."""
         return self.layers * rank * sum(a + b for a, b in self.linears)
 
@@ -134,7 +134,7 @@ class ModelShape:
             raise CheckpointError(f"{source} lacks the key {missing}.") from None
 
     @classmethod
-    def sizes(cls, config: Mapping[str, Any]) -> ModelShape | None:
+    def of_dense_decoder(cls, config: Mapping[str, Any]) -> ModelShape | None:
         """The sizes of any dense decoder. None for another architecture, such as a mixture of experts."""
         if any("expert" in key for key in config):
             return None

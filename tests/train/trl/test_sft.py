@@ -27,7 +27,7 @@ from podium.tasks import open_tasks
 from podium.team import Runner
 from podium.team.team_file import open_pool
 from podium.train.engine import EncodedExample
-from podium.train.examples import Demonstration, collect_demonstrations
+from podium.train.examples import TrainingExample, collect_examples
 from podium.train.preflight import preflight
 from podium.train.settings import TrainSettings
 from podium.train.sft_run import encode_examples, run_sft
@@ -49,12 +49,10 @@ SHARED_PREFIX: Settings = {"engine": "shared_prefix", "trl": {}, "dtype": "fp32"
 TRL: Settings = {"engine": "trl"}
 
 
-async def _collected(settings: Settings, warnings: list[str] | None = None) -> list[Demonstration]:
+async def _collected(settings: Settings, warnings: list[str] | None = None) -> list[TrainingExample]:
     experiment = TrainSettings.model_validate(settings)
     async with open_session(experiment, Dispatcher()) as session:
-        return await collect_demonstrations(
-            experiment, session, [].append if warnings is None else warnings.append
-        )
+        return await collect_examples(experiment, session, [].append if warnings is None else warnings.append)
 
 
 async def test_random_examples_are_valid_plans_for_the_runs_prompts(settings: Settings) -> None:
@@ -181,7 +179,7 @@ async def test_plans_of_an_examples_file_are_parsed_like_policy_plans(
 
 
 async def test_only_the_completion_is_learned_after_the_prompts_tokens(settings: Settings) -> None:
-    example = Demonstration((Message(role="user", content="Plan:\n"),), "model_id = [0]")
+    example = TrainingExample((Message(role="user", content="Plan:\n"),), "model_id = [0]")
     async with preflight(TrainSettings.model_validate(settings | {"stage": "sft"}), None) as checks:
         prepared = checks.require()
     codec, (end,) = prepared.codec, prepared.start.eos_token_ids
@@ -298,7 +296,7 @@ async def test_a_judge_of_traces_is_paid_from_the_runs_budget(settings: Settings
         experiment = TrainSettings.model_validate(await _judged(tmp_path, settings, provider.url))
         with closing(SharedSpendLimit(None, "run", 100.0)) as spend_limit:
             async with open_session(experiment, Dispatcher(spend_limits=[spend_limit])) as session:
-                assert len(await collect_demonstrations(experiment, session, [].append)) == 1
+                assert len(await collect_examples(experiment, session, [].append)) == 1
             words = sum(1000 * one.input_tokens + 2000 * one.output_tokens for one in provider.requests)
             assert spend_limit.spent_usd == pytest.approx(words / 1e6)
         asked = len(provider.requests)

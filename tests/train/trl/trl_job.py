@@ -13,7 +13,7 @@ from podium.rollout.run_folder import RunFolder
 from podium.scoring import ScoringBackend
 from podium.train.engine import PreparedTraining, TrainingJob
 from podium.train.grpo_run import OpenedScoring, make_job
-from podium.train.metrics_recorder import Recorder
+from podium.train.metrics_recorder import IterationRecorder
 from podium.train.progress import Progress
 from podium.train.ranks import Ranks
 from podium.train.settings import TrainSettings
@@ -25,7 +25,7 @@ def make_trl_job(
 ) -> TrainingJob:
     start = Checkpoint.read(settings.start)
     tokenizer = AutoTokenizer.from_pretrained(start.path)
-    recorder = Recorder(settings, run=RunFolder(folder), progress=Progress(print, noun="plans"))
+    recorder = IterationRecorder(settings, run=RunFolder(folder), progress=Progress(print, noun="plans"))
     codec = PlainTextCodec.of(start)
     prepared = PreparedTraining(settings, Ranks(), open_team(), start, tokenizer, codec)
     return make_job(prepared, folder, OpenedScoring(scoring, tasks), recorder)

@@ -29,7 +29,7 @@ from podium.errors import RunMismatchError
 from podium.files import atomic_folder, replace_file
 from podium.rollout.run_folder import RunFolder
 from podium.train.publish import STAGE_NOTE
-from podium.train.runtime import Precision, generator, resolve_device, resolve_dtype
+from podium.train.runtime import Precision, named_generator, resolve_device, resolve_dtype
 from podium.train.shape import ModelShape
 from podium.train.shared_prefix.checkpoints import StoredDtype, read_model, write_model
 from podium.train.shared_prefix.policy_model import PolicyModel
@@ -176,7 +176,7 @@ def make_model(settings: WarmStartSettings, vocabulary: int) -> PolicyModel:
         qkv_bias=True,
     )
     model = PolicyModel(shape)
-    randomness = generator(f"warm start/{settings.seed}")
+    randomness = named_generator(f"warm start/{settings.seed}")
     if settings.initial == "copying":
         initialise(model, randomness)
     else:

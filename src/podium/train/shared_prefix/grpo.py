@@ -29,7 +29,7 @@ from podium.train.shared_prefix.checkpoints import Checkpoints, read_model, writ
 from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.sampler import GroupSampler, grouped_samples
 from podium.train.shared_prefix.update import ReferencePolicy, adamw, learning_rate, update
-from podium.train.trained_policy import TINY_PARAMETERS
+from podium.train.start import TINY_PARAMETERS
 
 MAX_PARAMETERS = 1_000_000_000
 """The most parameters of a model that this engine trains."""

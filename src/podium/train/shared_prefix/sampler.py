@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 
 from podium.conductor.loaded_model import Guide
-from podium.train.rollouts import Drawing, OnEnd, RolloutSample
-from podium.train.runtime import generator
+from podium.train.rollouts import OnEnd, RolloutSample, RoundSampling
+from podium.train.runtime import named_generator
 from podium.train.shape import ModelShape
 from podium.train.shared_prefix.policy_model import PolicyModel, PromptKeys
 
@@ -57,7 +57,7 @@ class GroupSampler:
     guide: Guide | None
     """Names the tokens that must not be drawn. If it is None, every token may be drawn."""
 
-    def draw(self, samples: Sequence[RolloutSample], on_end: OnEnd, drawing: Drawing) -> None:
+    def draw(self, samples: Sequence[RolloutSample], on_end: OnEnd, sampling: RoundSampling) -> None:
         """Draw all completions of the round, question by question, and call `on_end` when a completion ends."""
         groups = grouped_samples(samples)
         for row in sample(
@@ -65,9 +65,9 @@ class GroupSampler:
             [[one.prompt for one in group] for group in groups],
             max_tokens=self.max_tokens,
             eos_token_ids=self.eos_token_ids,
-            seed=f"{self.seed}/{drawing.round}" if drawing.round else self.seed,
+            seed=f"{self.seed}/{sampling.round}" if sampling.round else self.seed,
             temperature=self.temperature,
-            greedy=drawing.greedy,
+            greedy=sampling.greedy,
             guide=self.guide,
         ):
             on_end(groups[row.question][row.number], row.tokens, row.logprobs)
@@ -112,7 +112,9 @@ def sample(
     model = model.inference_copy()
     prompts = [common_prefix(group) for group in groups]
     tokens_QP, lengths_Q = pad_prompts(prompts)
-    uniform = torch.rand(len(groups), max(map(len, groups)), max_tokens, generator=generator(seed)).tolist()
+    uniform = torch.rand(
+        len(groups), max(map(len, groups)), max_tokens, generator=named_generator(seed)
+    ).tolist()
     live = [
         SampledRow(q, g, prompt[len(prompts[q]) :], uniform[q][g], branch=q)
         for q, group in enumerate(groups)

@@ -13,7 +13,7 @@ from typing import Any
 
 from transformers import GenerationConfig
 
-from podium.train.rollouts import Drawing, OnEnd, RolloutSample, TrainingInterruptedError
+from podium.train.rollouts import OnEnd, RolloutSample, RoundSampling, TrainingInterruptedError
 
 _SAMPLING = ("temperature", "top_p", "top_k", "min_p")
 """Generation arguments that are left out of greedy decoding."""
@@ -36,10 +36,10 @@ class TRLSampler:
         """The tokens that end a completion, from TRL's generation settings."""
         return self._trainer.eos_token_ids  # type: ignore[no-any-return]
 
-    def draw(self, samples: Sequence[RolloutSample], on_end: OnEnd, drawing: Drawing) -> None:
+    def draw(self, samples: Sequence[RolloutSample], on_end: OnEnd, sampling: RoundSampling) -> None:
         """Have TRL generate the completions of the round, and call `on_end` for each completion that ends."""
         trainer = self._trainer
-        rows = self._rows(samples, drawing.max_samples)
+        rows = self._rows(samples, sampling.max_samples)
         if not rows:
             return
         no_prompt = [trainer.processing_class.eos_token_id]
@@ -51,8 +51,8 @@ class TRLSampler:
             if (sample := rows[row]) is not None:
                 on_end(sample, tokens, None)  # transformers gives no log-probabilities.
 
-        num_generations = 1 if drawing.greedy or drawing.round else trainer.num_generations
-        with self._greedy() if drawing.greedy else nullcontext(), self._watch(len(rows), end):
+        num_generations = 1 if sampling.greedy or sampling.round else trainer.num_generations
+        with self._greedy() if sampling.greedy else nullcontext(), self._watch(len(rows), end):
             # TRL has no public method by which a rollout function generates as its trainer does.
             completions, logprobs = trainer._generate_single_turn(prompts, None, {}, num_generations)
         for row, sample in enumerate(rows):
