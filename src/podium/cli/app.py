@@ -200,7 +200,7 @@ VERBS = (
     Verb(
         "replay import",
         "podium.cli.replay:import_recording",
-        "Make a recording from published answers, or from a store of traces.",
+        "Make a recording from published answers.",
         "podium replay import table columns.toml recordings/mine.parquet",
     ),
     Verb(
