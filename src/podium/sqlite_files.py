@@ -1,7 +1,7 @@
 """Podium's SQLite files: their folder, how they are opened, and how new ones are created.
 
-A mark in the header distinguishes them from other SQLite files. The callers define the tables and own the connections.
-`podium.store.database` opens those whose tables may also lie in PostgreSQL.
+An application id in the header distinguishes them from other SQLite files. The callers define the tables and own the
+connections. `podium.store.database` opens those whose tables may also lie in PostgreSQL.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class SQLiteSchema:
 
     noun: str
     """What messages call such a file, as in "trace store"."""
-    mark: int
-    """Its application id, in the file's header."""
+    application_id: int
+    """The number in the file's header that only files of this kind have."""
     version: int
     """Version of the tables. A file with another one is refused."""
     tables: tuple[str, ...]
@@ -112,11 +112,11 @@ class SQLiteSchema:
         return connection
 
     def _check(self, connection: sqlite3.Connection, path: Path, *, empty: bool) -> None:
-        # Count the tables before reading the mark: a process that creates them writes both in one transaction.
+        # Count the tables first: a process that creates them writes them and the application id in one transaction.
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        (mark,) = connection.execute("PRAGMA application_id").fetchone()
+        (application_id,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if mark != self.mark and (tables or not empty):
+        if application_id != self.application_id and (tables or not empty):
             raise UsageError(f"{path} is an SQLite file, but not a {self.noun}; {self.way_out}.")
         if version != self.version and (tables or not empty):
             raise UsageError(
@@ -133,7 +133,7 @@ class SQLiteSchema:
         connection.execute("BEGIN IMMEDIATE")
         for statement in self.tables:
             connection.execute(statement)
-        connection.execute(f"PRAGMA application_id = {self.mark}")
+        connection.execute(f"PRAGMA application_id = {self.application_id}")
         connection.execute(f"PRAGMA user_version = {self.version}")
         connection.execute("COMMIT")
 

@@ -236,7 +236,7 @@ def test_a_plan_is_given_and_runs_while_the_store_cannot_be_used(
         url = serve(pool, conductor=TEXT_PLANS, store=tmp_path / "traces.sqlite")
         store = serve.service(url).store
         with httpx.Client(base_url=url, timeout=30) as client, monkeypatch.context() as broken:
-            broken.setattr(store.database, "call", unreadable)
+            broken.setattr(store.database, "to_thread", unreadable)
             broken.setattr(store, "add", full)
             waiting = plan(client)
             assert waiting["estimate"]["cost_usd"]["likely"] > 0

@@ -282,7 +282,7 @@ async def test_question_over_the_time_limit_is_cancelled_with_request_timeout(se
         assert (late.status_code, error["type"], error["code"]) == (504, "timeout_error", "request_timeout")
         assert json.loads(told[-1].removeprefix("data: "))["error"]["code"] == "request_timeout"
         store = serve.service(url).store
-        page = await store.call(store.page, TraceFilters())
+        page = await store.to_thread(store.page, TraceFilters())
         assert [trace.status for trace in page.traces] == ["cancelled", "cancelled"]
 
 

@@ -57,7 +57,7 @@ async def test_cancelled_approval_leaves_the_plan_waiting_unless_run_elsewhere(
     plan = await planned(ANN)
     here.add(plan, keep=True)
     stores[0].flush()
-    call, deleted, answered = stores[0].call, asyncio.Event(), asyncio.Event()
+    call, deleted, answered = stores[0].to_thread, asyncio.Event(), asyncio.Event()
 
     async def slow(*args: Any) -> bool:
         was_there = await call(*args)
@@ -65,7 +65,7 @@ async def test_cancelled_approval_leaves_the_plan_waiting_unless_run_elsewhere(
         await answered.wait()
         return was_there
 
-    monkeypatch.setattr(stores[0], "call", slow)
+    monkeypatch.setattr(stores[0], "to_thread", slow)
     if run_elsewhere:
         await there.take(plan)
     taking = asyncio.create_task(here.take(plan))

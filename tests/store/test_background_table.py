@@ -15,7 +15,7 @@ B = BACKGROUND.c
 
 
 async def change(store: TraceStore, id: str, **values: Any) -> None:
-    await store.database.rows(update(BACKGROUND).where(B.id == id).values(**values))
+    await store.database.run(update(BACKGROUND).where(B.id == id).values(**values))
 
 
 async def statuses(store: TraceStore, *ids: str) -> list[str]:
@@ -68,7 +68,7 @@ async def test_response_of_a_dead_server_is_read_as_failed(kept: TraceStore, fai
     assert await table.find("dead", "ann") is None
     assert kept.get("dead") == failed("dead")
     assert await statuses(kept, "dead", "ended") == ["failed", "ok"]
-    assert [id for (id,) in await kept.database.rows(select(B.id))] == ["alive"]
+    assert [id for (id,) in await kept.database.run(select(B.id))] == ["alive"]
     # A server that had only stood still keeps no other trace.
     assert await table.beat("one") == {"alive": False}
 
@@ -96,14 +96,14 @@ async def test_damaged_response_of_a_dead_server_is_read_as_failed(
     await table.end_lost()
     found = kept.get("r", "ann")
     assert (found.status, found.id) == ("failed", "r")
-    assert await kept.database.rows(select(B.id)) == []
+    assert await kept.database.run(select(B.id)) == []
 
 
 async def test_lost_response_that_another_server_is_ending_stays_in_progress(
     kept: TraceStore, failed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other server takes the row after this one has read it, and has not stored the trace yet."""
-    table, read = BackgroundTable(kept), kept.database.rows
+    table, read = BackgroundTable(kept), kept.database.run
     await table.add(failed("r"), "one")
     await change(kept, "r", heartbeat=0.0)
 
@@ -113,7 +113,7 @@ async def test_lost_response_that_another_server_is_ending_stays_in_progress(
         await change(kept, "r", holder="another", heartbeat=SqlNow())
         return rows
 
-    monkeypatch.setattr(kept.database, "rows", overtaken)
+    monkeypatch.setattr(kept.database, "run", overtaken)
     found = await table.find("r")
     assert found is not None
     assert found.trace == failed("r")

@@ -152,7 +152,7 @@ async def damage(store: TraceStore, make_trace: Any, way: Callable[[str], tuple[
     store.flush()
     column, value = way(to_json(make_trace("t2")))
     table = "podium_documents" if column == "document" else "traces"
-    await store.database.rows(
+    await store.database.run(
         text(f"UPDATE {table} SET {column} = :value WHERE id = 't2'").bindparams(value=value)
     )
     return column

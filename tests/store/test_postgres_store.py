@@ -126,7 +126,7 @@ async def test_a_database_that_hangs_blocks_only_its_readers(
         for number in range(300):
             store.add(make_trace(f"t{number}"))
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(store.call(store.get, "t1"), 0.5)
+            await asyncio.wait_for(store.to_thread(store.get, "t1"), 0.5)
     await other.close()
     assert store.get("t299").id == "t299"
     store.close()

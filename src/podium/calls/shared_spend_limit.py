@@ -38,7 +38,7 @@ DAY_BUDGET = "PODIUM_DAY_BUDGET_USD"
 """The environment variable with the dollars of a day, for all processes that share a state file."""
 STATE = SQLiteSchema(
     "state file",
-    mark=0x506F4453,  # "PoDS"
+    application_id=0x506F4453,  # "PoDS"
     version=2,
     tables=(
         "CREATE TABLE IF NOT EXISTS spending ("

@@ -140,7 +140,7 @@ class ProviderStates:
             return message
         key = traces.pop(), caller.visible_owner
         if key not in self._known:
-            trace = await self._store.call(self._store.find, *key)
+            trace = await self._store.to_thread(self._store.find, *key)
             if trace is None:  # Another process may be writing it, so it is searched again next time.
                 return message
             self._remember(key, trace)

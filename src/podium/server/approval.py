@@ -63,7 +63,9 @@ class WaitingPlans:
         Raises:
             APIError: 404, the plan does not wait, or waits for another caller.
         """
-        planned = self._here.get(id_) or await self._store.call(self._store.find, id_, caller.visible_owner)
+        planned = self._here.get(id_) or await self._store.to_thread(
+            self._store.find, id_, caller.visible_owner
+        )
         if (
             planned is None
             or planned.id != id_
@@ -80,7 +82,7 @@ class WaitingPlans:
         if self._here.pop(planned.id, None) is not None:
             return
         taking = asyncio.ensure_future(
-            self._store.call(self._store.delete, planned.id, planned.owner, "planned")
+            self._store.to_thread(self._store.delete, planned.id, planned.owner, "planned")
         )
         try:
             taken = await asyncio.shield(taking)

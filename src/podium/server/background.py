@@ -203,9 +203,9 @@ class BackgroundQuestions:
             if trace.id not in await self._table.beat(self._holder):
                 return False
             self._service.keep(trace, caller)
-            await store.call(store.flush)
+            await store.to_thread(store.flush)
             if not await self._table.end(trace.id, self._holder):
-                await store.call(store.delete, trace.id)  # The question was deleted a moment ago.
+                await store.to_thread(store.delete, trace.id)  # The question was deleted a moment ago.
                 return False
         except StoreError as error:
             # The answer is paid for, so its trace waits until the store works again.

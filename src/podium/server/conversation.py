@@ -105,7 +105,7 @@ async def stay_with_worker(request: ChatRequest, service: Service, caller: Calle
     trace = (
         None
         if id_ is None
-        else await service.store.call(service.store.find, id_.trace_id, caller.visible_owner)
+        else await service.store.to_thread(service.store.find, id_.trace_id, caller.visible_owner)
     )
     past = None
     if trace is not None and trace.tool_calls:

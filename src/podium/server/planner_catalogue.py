@@ -193,7 +193,7 @@ class PlannerCatalogue:
                 return
             self._learned_at[planner.name] = now
             try:
-                traces = await self._store.call(
+                traces = await self._store.to_thread(
                     self._store.with_outcomes, planner.name, planner.replayed_outcomes
                 )
             except StoreError as error:

@@ -121,7 +121,7 @@ def flush_peers_before_reads(store: TraceStore, peers: ProcessPeers) -> None:
 
     async def flush(_: object, write: Write) -> None:
         with suppress(StoreError):
-            await store.call(store.flush)
+            await store.to_thread(store.flush)
         await write(b"written")
 
     def flush_elsewhere() -> None:

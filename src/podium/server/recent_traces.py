@@ -44,7 +44,7 @@ class RecentTraces:
         """
         async with self._reading:
             if time.monotonic() - self._read_at > _FRESH_S:
-                self._traces = await self._store.call(self._store.newest, NEWEST)
+                self._traces = await self._store.to_thread(self._store.newest, NEWEST)
                 self._read_at = time.monotonic()
             return self._traces
 

@@ -1,7 +1,7 @@
 """Tables in an SQLite file or a PostgreSQL database: one schema, one set of statements, one class that runs them.
 
-The stores of traces and of keys use this class. Its methods block, and `Database.call` runs them in threads. SQLite
-files have a mark and a mode (`podium.sqlite_files`). PostgreSQL needs the package psycopg (extra `postgres`).
+The stores of traces and of keys use this class. Its methods block, unless they are async. SQLite files have an
+application id and a mode (`podium.sqlite_files`). PostgreSQL needs the package psycopg (extra `postgres`).
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _CACHE = "PRAGMA cache_size = -32768"
 """SQLite's page cache: 32 MiB, given in KiB as a negative number."""
 _WAL_PAGES = 4000
 """Pages of 4 KiB that are written before SQLite copies them from the WAL to the file."""
-_FORM = "postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
+_ADDRESS_FORM = "postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
 _HIDDEN = "***"
-_PERMANENT = ("21", "22", "23", "54")
-"""Classes of SQLSTATE for errors in the data itself, which a retry would meet again."""
+_PERMANENT_SQLSTATES = ("21", "22", "23", "54")
+"""The first digits of SQLSTATE for errors in the data itself, which a retry would meet again."""
 
 
 class SqlNow(FunctionElement[float]):
@@ -95,7 +95,7 @@ class PostgresAddress:
         """
         scheme, _, rest = text.strip().partition("://")
         if scheme not in ("postgresql", "postgres"):
-            raise UsageError(f"{scheme[:40]}:// is not a trace store; give a file, or {_FORM}.")
+            raise UsageError(f"{scheme[:40]}:// is not a trace store; give a file, or {_ADDRESS_FORM}.")
         dsn = f"postgresql://{rest}"
         try:
             parts = urlsplit(dsn)
@@ -106,8 +106,8 @@ class PostgresAddress:
         # An unescaped / ? # or @ in the password ends the password early, and its rest looks like a path.
         if not host or "@" in parts.path + parts.query + parts.fragment or not parts.path.strip("/"):
             raise UsageError(
-                f"The address of the store cannot be read; write {_FORM}, and in the password %40 for @, %2F for /, "
-                "%3A for :, %3F for ?, %23 for # and %25 for %."
+                f"The address of the store cannot be read; write {_ADDRESS_FORM}, and in the password %40 for @, "
+                "%2F for /, %3A for :, %3F for ?, %23 for # and %25 for %."
             )
         secrets = {parts.password or ""}
         secrets |= {value for name, value in parse_qsl(parts.query) if "password" in name}
@@ -131,8 +131,8 @@ class Tables:
 
     noun: str
     """What messages call these tables, such as "trace store"."""
-    mark: int
-    """The file's application id. In a database, the number of the advisory lock for writing and for making tables."""
+    application_id: int
+    """As in `SQLiteSchema`. In a database, the number of the advisory lock for writing and for making tables."""
     version: int
     """Any other version is refused."""
     metadata: MetaData
@@ -146,7 +146,12 @@ class Tables:
         """The schema of these tables in an SQLite file."""
         statements = tuple(self.statements(sqlite.dialect()))
         return SQLiteSchema(
-            self.noun, self.mark, self.version, statements, self.way_out, synchronous=self.synchronous
+            self.noun,
+            self.application_id,
+            self.version,
+            statements,
+            self.way_out,
+            synchronous=self.synchronous,
         )
 
     def statements(self, dialect: Dialect) -> Iterator[str]:
@@ -195,7 +200,7 @@ class Database:
             if self.postgres is None:
                 self._writers.connect().close()
             else:
-                self._make(self.postgres)
+                self._create_tables(self.postgres)
         except BaseException:
             self.close()
             raise
@@ -203,8 +208,7 @@ class Database:
     def _engine(self, connections: int) -> Any:
         pool: dict[str, Any] = {"poolclass": QueuePool, "pool_size": connections, "max_overflow": 0}
         if self.path is not None:
-            first = connections == 1
-            make = partial(self._connect_file, self.path, first)
+            make = partial(self._connect_file, self.path, creates=connections == 1)
             return create_engine("sqlite://", creator=make, isolation_level="AUTOCOMMIT", **pool)
         return create_engine(
             "postgresql+psycopg://",
@@ -216,11 +220,11 @@ class Database:
             **pool,
         )
 
-    def _connect_file(self, path: Path, first: bool) -> sqlite3.Connection:
+    def _connect_file(self, path: Path, *, creates: bool) -> sqlite3.Connection:
         if self._read_only:
             connection = self._tables.file.open(path, read_only=True)
         else:
-            connection = self._tables.file.open(path) if first else connect(path)
+            connection = self._tables.file.open(path) if creates else connect(path)
         connection.execute(_CACHE)
         connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
         connection.execute(f"PRAGMA synchronous = {self._tables.synchronous}")
@@ -245,9 +249,8 @@ class Database:
         )
         return connection
 
-    def _make(self, address: PostgresAddress) -> None:
+    def _create_tables(self, address: PostgresAddress) -> None:
         """Create the tables of PostgreSQL. Servers that start together do so one after the other."""
-        tables = self._tables
         try:
             with self._writers.connect() as connection:
                 encoding = connection.exec_driver_sql("SHOW server_encoding").scalar()
@@ -257,27 +260,26 @@ class Database:
                         "make one with ENCODING 'UTF8'."
                     )
                 with self._exclusive(connection):
-                    version = None
-                    if connection.exec_driver_sql("SELECT to_regclass('podium_formats')").scalar():
-                        version = connection.exec_driver_sql(
-                            "SELECT version FROM podium_formats WHERE name = %s", (tables.noun,)
-                        ).scalar()
-                    if version not in (None, tables.version):
-                        raise UsageError(
-                            f"The {tables.noun} in {address.display} was written by another version of Podium (format "
-                            f"{version}, this one knows {tables.version}); {tables.way_out}."
-                        )
-                    if version is None:
-                        for statement in (
-                            "CREATE TABLE IF NOT EXISTS podium_formats (name text PRIMARY KEY, version integer)",
-                            *tables.statements(postgresql.dialect()),  # type: ignore[no-untyped-call]
-                        ):
-                            connection.exec_driver_sql(statement)
-                        connection.exec_driver_sql(
-                            "INSERT INTO podium_formats VALUES (%s, %s)", (tables.noun, tables.version)
-                        )
+                    self._create_missing_tables(connection, address)
         except (exc.DBAPIError, OSError) as error:
-            raise UsageError(self._sentence("opened", error)) from None
+            raise UsageError(self._error_message("opened", error)) from None
+
+    def _create_missing_tables(self, connection: Connection, address: PostgresAddress) -> None:
+        tables, execute = self._tables, connection.exec_driver_sql
+        version = None
+        if execute("SELECT to_regclass('podium_formats')").scalar():
+            query = "SELECT version FROM podium_formats WHERE name = %s"
+            version = execute(query, (tables.noun,)).scalar()
+        if version not in (None, tables.version):
+            raise UsageError(
+                f"The {tables.noun} in {address.display} was written by another version of Podium (format {version}, "
+                f"this one knows {tables.version}); {tables.way_out}."
+            )
+        if version is None:
+            execute("CREATE TABLE IF NOT EXISTS podium_formats (name text PRIMARY KEY, version integer)")
+            for statement in tables.statements(postgresql.dialect()):  # type: ignore[no-untyped-call]
+                execute(statement)
+            execute("INSERT INTO podium_formats VALUES (%s, %s)", (tables.noun, tables.version))
 
     def insert(self, table: Table) -> postgresql.Insert | sqlite.Insert:
         """An INSERT that may have `on_conflict_do_update`, which both databases write alike."""
@@ -293,7 +295,7 @@ class Database:
         tables = self._tables.metadata.sorted_tables
         return {table.name: str(table.insert().compile(dialect=self._writers.dialect)) for table in tables}
 
-    def read(self, statement: Executable) -> Sequence[Row[*tuple[Any, ...]]]:
+    def execute(self, statement: Executable) -> Sequence[Row[*tuple[Any, ...]]]:
         """The rows of a statement, which commits by itself.
 
         Raises:
@@ -319,7 +321,7 @@ class Database:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if self.postgres is None else "BEGIN")
         try:
             if self.postgres is not None:
-                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({self._tables.mark})")
+                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({self._tables.application_id})")
             yield
         except BaseException:
             if not connection.invalidated:
@@ -327,14 +329,14 @@ class Database:
             raise
         connection.exec_driver_sql("COMMIT")
 
-    async def call(self, work: Callable[..., T], *args: Any) -> T:
+    async def to_thread(self, work: Callable[..., T], *args: Any) -> T:
         """Run blocking work in a thread. The work goes on even if the caller is cancelled."""
         loop = asyncio.get_running_loop()
         return await asyncio.shield(loop.run_in_executor(self._threads, work, *args))
 
-    async def rows(self, statement: Executable) -> Sequence[Sequence[Any]]:
-        """What `read` returns, which runs in a thread."""
-        return await self.call(self.read, statement)
+    async def run(self, statement: Executable) -> Sequence[Row[*tuple[Any, ...]]]:
+        """Execute a statement in a thread, and return its rows."""
+        return await self.to_thread(self.execute, statement)
 
     def close(self) -> None:
         """Close the connections. Calling twice is fine."""
@@ -347,9 +349,9 @@ class Database:
         try:
             yield
         except (exc.DBAPIError, exc.TimeoutError, OSError) as error:
-            raise StoreError(self._sentence(done, error), retryable=not _is_permanent(error)) from None
+            raise StoreError(self._error_message(done, error), retryable=not _is_permanent(error)) from None
 
-    def _sentence(self, done: str, error: BaseException) -> str:
+    def _error_message(self, done: str, error: BaseException) -> str:
         reason = str(getattr(error, "orig", None) or error)
         if self.postgres is not None:
             lines = [line for line in self.postgres.scrub(reason).splitlines() if line.strip()]
@@ -362,4 +364,4 @@ def _is_permanent(error: BaseException) -> bool:
     if isinstance(error, exc.DataError):  # In SQLite, the document is too large.
         return True
     sqlstate = getattr(getattr(error, "orig", None), "sqlstate", None) or ""
-    return sqlstate.startswith(_PERMANENT)
+    return sqlstate.startswith(_PERMANENT_SQLSTATES)

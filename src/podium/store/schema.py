@@ -91,4 +91,6 @@ BACKGROUND = _table(
     *_columns(Integer, "begun cancelled"),
 )
 WAY_OUT = "give another with --store"
-STORE = Tables("trace store", mark=0x506F4469, version=1, metadata=_METADATA, way_out=WAY_OUT)  # "PoDi"
+STORE = Tables(
+    "trace store", application_id=0x506F4469, version=1, metadata=_METADATA, way_out=WAY_OUT
+)  # "PoDi"

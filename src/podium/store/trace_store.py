@@ -49,7 +49,7 @@ _BEYOND = 1e308
 
 
 class TraceStore:
-    """Traces by id, newest first. Any thread may use it. All methods except `add` block; servers run them with `call`.
+    """Traces by id, newest first. Any thread may use it. All methods except `add` block: servers use `to_thread`.
 
     Args:
         location: a file, or "postgresql://user:password@host:port/database".
@@ -101,10 +101,10 @@ class TraceStore:
     ) -> None:
         self.close()
 
-    async def call(self, work: Callable[..., T], *args: Any) -> T:
+    async def to_thread(self, work: Callable[..., T], *args: Any) -> T:
         """What `work`, such as one of the methods, returns for these arguments. It runs in a thread, and goes on even
         if the caller is cancelled."""
-        return await self.database.call(work, *args)
+        return await self.database.to_thread(work, *args)
 
     @property
     def waiting(self) -> int:
@@ -287,7 +287,7 @@ class TraceStore:
     def _read(self, statement: Any) -> Sequence[Sequence[Any]]:
         """The rows of a statement, once the traces that were added so far are written."""
         self._queue.wait(_READ_AFTER_WRITE_S)
-        return self.database.read(statement)
+        return self.database.execute(statement)
 
     def _documents(self, filters: TraceFilters) -> Iterator[tuple[Trace, str]]:
         statements, after = TraceStatements(filters), None

@@ -36,7 +36,7 @@ _FORMAT = 1
 """A part of every key, so that replies of an older format are not found."""
 _FORM = SQLiteSchema(
     "response cache",
-    mark=0x506F4372,  # "PoCr"
+    application_id=0x506F4372,  # "PoCr"
     version=1,
     tables=(
         # Small columns come first, since a listing reads no further.

@@ -250,13 +250,13 @@ async def test_concurrent_calls_share_register_queries(
     replica = Replica(storage, caller)
     assert replica.key_store is not None
     trips, database = [], replica.key_store._database
-    rows = database.rows
+    rows = database.run
 
     async def counted(statement: Executable) -> Sequence[Sequence[Any]]:
         trips.append(statement)
         return await rows(statement)
 
-    monkeypatch.setattr(database, "rows", counted)
+    monkeypatch.setattr(database, "run", counted)
     async with asyncio.TaskGroup() as group:
         for _ in range(200):
             group.create_task(replica.call(0.01, 0.005, 0.01))

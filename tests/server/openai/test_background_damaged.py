@@ -57,7 +57,7 @@ def test_response_is_not_made_after_its_client_got_a_storage_error(
     url = serve(str(pool_file(tmp_path, model.url)), store=path)
     asking, store = client(url), serve.service(url).store
     assert store is not None
-    run = store.database.rows
+    run = store.database.run
 
     async def failing(statement: Any) -> Sequence[Sequence[Any]]:
         rows = await run(statement)
@@ -65,7 +65,7 @@ def test_response_is_not_made_after_its_client_got_a_storage_error(
             raise StoreError("The database does not answer.")
         return rows
 
-    monkeypatch.setattr(store.database, "rows", failing)
+    monkeypatch.setattr(store.database, "run", failing)
     with pytest.raises(openai.InternalServerError, match="does not answer"):
         asking.responses.create(model="ada", input="Say beta.", background=True)
     with closing(sqlite3.connect(path, isolation_level=None)) as file:
@@ -79,19 +79,19 @@ def test_an_answer_is_kept_although_the_store_fails_as_it_ends(
     url = serve(str(pool_file(tmp_path, model.url)), store=tmp_path / "traces.sqlite")
     asking, store, away = client(url), serve.service(url).store, threading.Event()
     assert store is not None
-    run = store.database.rows
+    run = store.database.run
 
     async def failing(statement: Any) -> Sequence[Sequence[Any]]:
         if away.is_set() or (isinstance(statement, Delete) and statement.table is BACKGROUND):
             if not away.is_set():
                 away.set()
-                threading.Timer(0.5, lambda: monkeypatch.setattr(store.database, "rows", run)).start()
+                threading.Timer(0.5, lambda: monkeypatch.setattr(store.database, "run", run)).start()
             raise StoreError("The database does not answer.")
         return await run(statement)
 
-    monkeypatch.setattr(store.database, "rows", failing)
+    monkeypatch.setattr(store.database, "run", failing)
     made = asking.responses.create(model="podium", input=QUESTION, background=True)
     until(away.is_set)
-    until(lambda: store.database.rows is run)
+    until(lambda: store.database.run is run)
     assert ended(asking, made.id).output_text == "GAMMA"
     assert calls(model) == {"plan": 1, "alpha": 1, "beta": 1, "gamma": 1}

@@ -31,7 +31,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
             asked = SpendQuery.of(query.since, query.until, query.by, caller.visible_owner)
         except UsageError as error:
             raise invalid(str(error), "since", code="invalid_days") from None
-        report = await service.store.call(service.store.spend, asked)
+        report = await service.store.to_thread(service.store.spend, asked)
         return report.model_dump(mode="json") | {"budgets": await _budgets(service, caller)}
 
 

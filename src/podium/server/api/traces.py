@@ -64,7 +64,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
         `damaged` traces are left out, since their rows in the database are damaged.
         """
         try:
-            page = await service.store.call(
+            page = await service.store.to_thread(
                 service.store.page, _filters(query, caller), query.cursor, query.limit
             )
         except UsageError as error:
@@ -85,7 +85,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
         """The traces that pass the filters, one a line, oldest first, in the form that `podium traces import` reads."""
         chunks = _chunks(service.store.export(_filters(query, caller)))
         # An error before the first line is an ordinary error response.
-        first = await service.store.call(next, chunks, b"")
+        first = await service.store.to_thread(next, chunks, b"")
         return StreamingResponse(
             chain([first], chunks),
             media_type="application/jsonl",
@@ -156,7 +156,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
         """Say whether the answer of a trace was right, or take that back. A unique beginning of its id is enough."""
         body = await read_body(OutcomeBody, request)
         with _id_errors_as_api_errors(id):
-            judged = await service.store.call(
+            judged = await service.store.to_thread(
                 service.store.set_outcome, id, body.outcome(caller), caller.visible_owner
             )
         service.planners.mark_outcomes_stale()
@@ -170,7 +170,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
     )
     async def delete(caller: RequestCaller, id: str) -> Response:
         """Delete a trace, by its full id."""
-        if not await service.store.call(service.store.delete, id, caller.visible_owner):
+        if not await service.store.to_thread(service.store.delete, id, caller.visible_owner):
             raise _trace_not_found(id)
         service.event_logs.forget(id)
         return Response(status_code=204)
@@ -182,7 +182,7 @@ def _trace_not_found(id_: str) -> APIError:
 
 async def _find(store: TraceStore, id_: str, caller: Caller) -> Trace:
     with _id_errors_as_api_errors(id_):
-        return await store.call(store.get, id_, caller.visible_owner)
+        return await store.to_thread(store.get, id_, caller.visible_owner)
 
 
 @contextmanager
@@ -234,7 +234,7 @@ async def _poll(send: Write, store: TraceStore, id_: str, owner: str | None) -> 
     await send(COMMENT)
     while time.monotonic() < until:
         try:
-            trace = await store.call(store.get, id_, owner)
+            trace = await store.to_thread(store.get, id_, owner)
         except (UnknownTraceError, StoreError):
             await asyncio.sleep(_POLL_S)
         else:

@@ -109,7 +109,7 @@ _SPENDING = Table(
 )
 KEYS = Tables(
     "file of keys",
-    mark=0x506F444B,  # "PoDK"
+    application_id=0x506F444B,  # "PoDK"
     version=3,
     metadata=_METADATA,
     way_out="move it away or give another with --store",
@@ -162,7 +162,7 @@ class KeyStore:
                 self._database.insert_rows(connection, _REQUESTS, slots)
             return True
 
-        return await self._database.call(write)
+        return await self._database.to_thread(write)
 
     async def remove(self, name: str) -> bool:
         """Remove a key and its spending. Returns False if there is no key of this name."""
@@ -174,16 +174,16 @@ class KeyStore:
                 connection.execute(delete(_SPENDING).where(_S.key == id_))
             return id_ is not None
 
-        return await self._database.call(write)
+        return await self._database.to_thread(write)
 
     async def has(self, key: str) -> bool:
         """Whether there is a key of this id."""
-        return bool(await self._database.rows(select(_K.id).where(_K.id == key)))
+        return bool(await self._database.run(select(_K.id).where(_K.id == key)))
 
     async def keys(self) -> tuple[StoredKey, ...]:
         """All keys, the oldest first."""
         return tuple(
-            _stored(row) for row in await self._database.rows(select(_KEYS).order_by(_K.added, _K.id))
+            _stored(row) for row in await self._database.run(select(_KEYS).order_by(_K.added, _K.id))
         )
 
     async def count_request(self, key: str) -> float | None:
@@ -193,12 +193,12 @@ class KeyStore:
         # A row that another request is taking at the moment is not free.
         slot = oldest.with_for_update(skip_locked=True).scalar_subquery()
         taken = update(_REQUESTS).where(_R.key == key, _R.slot == slot).values(at=SqlNow())
-        if await self._database.rows(taken.returning(_R.slot)):
+        if await self._database.run(taken.returning(_R.slot)):
             return None
         wait_s = select(func.min(_R.at) + WINDOW_S - SqlNow()).where(
             _R.key == key, _R.at > SqlNow() - WINDOW_S
         )
-        ((wait,),) = await self._database.rows(wait_s)
+        ((wait,),) = await self._database.run(wait_s)
         # The wait is None if other requests are taking all rows now, or the key was just removed and has no rows.
         return WINDOW_S if wait is None else max(0.0, float(wait))
 
@@ -249,7 +249,7 @@ class KeyStore:
         return self._database.insert(_SPENDING).from_select(names, row if where is None else row.where(where))
 
     async def _spending(self, statement: Executable) -> KeySpending | None:
-        rows = await self._database.rows(statement)
+        rows = await self._database.run(statement)
         return KeySpending(*rows[0]) if rows else None
 
 

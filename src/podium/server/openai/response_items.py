@@ -165,7 +165,7 @@ async def find_trace(response_id: str, store: TraceStore, caller: Caller, param:
     match = _ID.fullmatch(response_id)
     if match is None:
         raise unknown_response(response_id, param)
-    trace = await store.call(store.find, match[1], caller.visible_owner)
+    trace = await store.to_thread(store.find, match[1], caller.visible_owner)
     if trace is not None:
         return trace
     if param != "id" and await find_background(response_id, store, caller) is not None:

@@ -66,7 +66,7 @@ def add_routes(app: FastAPI, service: Service, background: BackgroundQuestions) 
             await background.delete(row.trace.id)
             return {"id": id, "object": "response", "deleted": True}
         trace = await find_trace(id, service.store, caller, "id")
-        if not await service.store.call(service.store.delete, trace.id, caller.visible_owner):
+        if not await service.store.to_thread(service.store.delete, trace.id, caller.visible_owner):
             raise unknown_response(id, "id")
         return {"id": id, "object": "response", "deleted": True}
 
