@@ -8,6 +8,7 @@ prompt.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from podium.types import (
     DEFAULT_OPTIONS,
@@ -51,55 +52,61 @@ def read_usage(
         text, reasoning_text: the reply; `text` includes its tool calls.
         max_tokens: the limit that was sent, or None.
     """
-    counts = _table(usage)
-    cached, cache_written, input_tokens, output_tokens, reasoning = _read_counts(counts)
+    table = _table(usage)
+    counts = _read_counts(table)
     # A provider may write tools more briefly than JSON, and scale images down: only texts have a least number.
-    least_input = 0
-    for message in messages:
-        least_input += estimate_tokens(message.content)
+    least_input = sum(estimate_tokens(message.content) for message in messages)
     estimated_input = sent_tokens(messages, options)
     estimated_text = estimate_tokens(text)
     estimated_output = estimated_text + estimate_tokens(reasoning_text)
     limit = _MAX_OUTPUT_TOKENS if max_tokens is None else _MAX_FACTOR * max_tokens
+    most_input = _MAX_FACTOR * estimated_input + _MAX_HIDDEN_TOKENS
+    most_output = max(limit, estimated_output) + _MAX_HIDDEN_TOKENS
     implausible = (
-        _implausible("input", input_tokens, least_input, _MAX_FACTOR * estimated_input + _MAX_HIDDEN_TOKENS),
-        _implausible(
-            "output", output_tokens, estimated_text, max(limit, estimated_output) + _MAX_HIDDEN_TOKENS
-        ),
+        _implausible("input", counts.input, least_input, most_input),
+        _implausible("output", counts.output, estimated_text, most_output),
     )
+    input_tokens, output_tokens, reasoning = counts.input, counts.output, counts.reasoning or 0
     estimated = input_tokens is None or output_tokens is None or any(implausible)
     if input_tokens is None or implausible[0]:
         input_tokens = estimated_input
     if output_tokens is None or implausible[1]:
-        hidden = reasoning if reasoning is not None and reasoning <= _MAX_HIDDEN_TOKENS else 0
-        output_tokens = max(estimated_output, hidden)
+        output_tokens = max(estimated_output, reasoning if reasoning <= _MAX_HIDDEN_TOKENS else 0)
     # Counts that contradict each other are billed at the full price.
-    possible = (cached or 0) + (cache_written or 0) <= input_tokens
-    estimated = estimated or not possible or (reasoning or 0) > output_tokens
+    cache_read, cache_written = counts.cache_read or 0, counts.cache_written or 0
+    fits = cache_read + cache_written <= input_tokens
     return Usage(
         input_tokens=input_tokens,
         output_tokens=output_tokens,
-        cached_tokens=cached or 0 if possible else 0,
-        cache_write_tokens=cache_written or 0 if possible else 0,
-        reasoning_tokens=reasoning if reasoning is not None and reasoning <= output_tokens else 0,
-        estimated=estimated,
+        cached_tokens=cache_read if fits else 0,
+        cache_write_tokens=cache_written if fits else 0,
+        reasoning_tokens=reasoning if reasoning <= output_tokens else 0,
+        estimated=estimated or not fits or reasoning > output_tokens,
         implausible=" and ".join(filter(None, implausible)) or None,
-        billed_usd=_billed_usd(counts),
+        billed_usd=_billed_usd(table),
     )
 
 
-def _read_counts(
-    counts: Mapping[str, object],
-) -> tuple[int | None, int | None, int | None, int | None, int | None]:
-    """Input tokens that were read from a cache and written to one, all input tokens, output tokens, and those of them
-    that are reasoning. Each is None if the provider does not count it.
+class _Counts(NamedTuple):
+    """Tokens of one call. Each is None if the provider does not count it."""
 
-    In order: OpenAI and xAI; the Responses API; Anthropic; DeepSeek; Moonshot; Gemini; Bedrock; llama.cpp.
-    """
-    get = counts.get
+    input: int | None
+    cache_read: int | None
+    """The part of the input that was read from the provider's prompt cache."""
+    cache_written: int | None
+    """The part of the input that was written to that cache."""
+    output: int | None
+    reasoning: int | None
+    """The part of the output that is reasoning."""
+
+
+def _read_counts(table: Mapping[str, object]) -> _Counts:
+    """The counts of a provider. The keys of each count are in this order: OpenAI and xAI; the Responses API; Anthropic;
+    DeepSeek; Moonshot; Gemini; Bedrock; llama.cpp."""
+    get = table.get
     details, inputs = _table(get("prompt_tokens_details")), _table(get("input_tokens_details"))
     anthropic = _first_count(get("cache_read_input_tokens"), get("cacheReadInputTokens"))
-    cached = _first_count(
+    cache_read = _first_count(
         details.get("cached_tokens"),
         inputs.get("cached_tokens"),
         anthropic,
@@ -111,27 +118,13 @@ def _read_counts(
         details.get("cache_write_tokens"),
         details.get("cache_creation_tokens"),
         inputs.get("cache_write_tokens"),
-        _sum(*_table(counts["cache_creation"]).values()) if "cache_creation" in counts else None,
+        _sum(*_table(table["cache_creation"]).values()) if "cache_creation" in table else None,
     )
-    input_tokens = _first_count(get("prompt_tokens"), get("promptTokenCount"))
-    if input_tokens is None:
-        uncached = _first_count(get("input_tokens"), get("inputTokens"))
-        hits = get("prompt_cache_hit_tokens"), get("prompt_cache_miss_tokens")
-        if uncached is not None:
-            # Anthropic and Bedrock count reads and writes of their prompt caches apart from other input; the Responses
-            # API, which names them as details, does not.
-            input_tokens = _sum(uncached, anthropic, None if inputs else cache_written)
-        else:
-            input_tokens = _sum(*hits) if None not in hits else _sum(get("prompt_n"), get("cache_n"))
-    elif anthropic is not None and input_tokens < anthropic + (cache_written or 0):
-        # A gateway that renames input_tokens, and adds nothing.
-        input_tokens = _sum(input_tokens, anthropic, cache_written)
-    if "toolUsePromptTokenCount" in counts:
-        input_tokens = _sum(input_tokens, counts["toolUsePromptTokenCount"])
-    gemini = "candidatesTokenCount" in counts
+    input_tokens = _input_count(table, anthropic, cache_written)
+    gemini = "candidatesTokenCount" in table
     output_tokens = _first_count(
         *map(get, ("completion_tokens", "output_tokens", "outputTokens")),
-        _sum(counts["candidatesTokenCount"], get("thoughtsTokenCount")) if gemini else None,
+        _sum(table["candidatesTokenCount"], get("thoughtsTokenCount")) if gemini else None,
         get("predicted_n"),
     )
     reasoning = _first_count(
@@ -140,16 +133,40 @@ def _read_counts(
         *map(get, ("reasoning_tokens", "thoughtsTokenCount")),
     )
     if input_tokens is not None and output_tokens is not None:
-        hidden = (_first_count(counts.get("total_tokens")) or 0) - input_tokens - output_tokens
+        hidden = (_first_count(get("total_tokens")) or 0) - input_tokens - output_tokens
         if hidden > 0 and (reasoning or hidden) == hidden:
             # Some providers bill reasoning that completion_tokens leaves out (xAI, Gemini).
             output_tokens, reasoning = output_tokens + hidden, hidden
-    return cached, cache_written, input_tokens, output_tokens, reasoning
+    return _Counts(input_tokens, cache_read, cache_written, output_tokens, reasoning)
 
 
-def _billed_usd(counts: Mapping[str, object]) -> float | None:
+def _input_count(
+    table: Mapping[str, object], cache_read: int | None, cache_written: int | None
+) -> int | None:
+    """All input tokens. Anthropic and Bedrock count `cache_read` and `cache_written` apart from other input."""
+    get = table.get
+    input_tokens = _first_count(get("prompt_tokens"), get("promptTokenCount"))
+    if input_tokens is None:
+        uncached = _first_count(get("input_tokens"), get("inputTokens"))
+        hits = get("prompt_cache_hit_tokens"), get("prompt_cache_miss_tokens")
+        if uncached is not None:
+            # The Responses API names what it wrote to a cache as a detail, so its count includes that.
+            input_tokens = _sum(
+                uncached, cache_read, None if _table(get("input_tokens_details")) else cache_written
+            )
+        else:
+            input_tokens = _sum(*hits) if None not in hits else _sum(get("prompt_n"), get("cache_n"))
+    elif cache_read is not None and input_tokens < cache_read + (cache_written or 0):
+        # A gateway that renames input_tokens, and adds nothing.
+        input_tokens = _sum(input_tokens, cache_read, cache_written)
+    if "toolUsePromptTokenCount" in table:
+        input_tokens = _sum(input_tokens, table["toolUsePromptTokenCount"])
+    return input_tokens
+
+
+def _billed_usd(table: Mapping[str, object]) -> float | None:
     """The dollars that OpenRouter and gateways name as `cost`."""
-    cost = counts.get("cost")
+    cost = table.get("cost")
     if isinstance(cost, bool) or not isinstance(cost, int | float):
         return None
     return float(cost) if 0 < cost <= MAX_USD else None
