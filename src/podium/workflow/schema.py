@@ -10,9 +10,10 @@ otherwise write until it is cut off. A step that needs an earlier response must 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, Literal, Self
 
-from podium.workflow.check import AccessRule, PlanRules
+from podium.workflow.check import PlanRules
 
 SchemaKind = Literal["exact", "portable"]
 _THOUGHT_CHARS, _SUBTASK_CHARS = 400, 600
@@ -38,55 +39,65 @@ def plan_schema(
             allows fewer steps rather than useless texts.
         need_responses: the numbers of the workers that need responses of earlier steps.
     """
+    if kind == "exact":
+        return _ExactSchema.of(rules, max_tokens, need_responses).document()
+    step = _step(_worker_of(range(rules.workers), rules), _entry(rules.max_steps - 1, rules))
+    accept = {"accept": {"type": "boolean"}} if rules.later_round else {}
+    return _object({"thought": {"type": "string"}, **accept, "steps": {"type": "array", "items": step}})
 
-    names, max_steps = rules.names, rules.max_steps
-    later_round, access = rules.later_round, rules.access
 
-    def worker_of(numbers: Sequence[int]) -> dict[str, Any]:
-        """The schema of a choice among these workers."""
-        if names:
-            return {"type": "string", "enum": [names[number] for number in numbers]}
-        return {"type": "integer", "enum": [*numbers]}
+@dataclass(frozen=True, slots=True)
+class _ExactSchema:
+    rules: PlanRules
+    max_steps: int
+    chars: int
+    """The most characters of each text."""
+    need_responses: tuple[int, ...]
 
-    everyone = range(rules.workers)
-    thought: dict[str, Any] = {"type": "string"}
-    if kind == "portable":
-        step = _step(worker_of(everyone), _entry(max_steps - 1, later_round, access))
-        steps = {"type": "array", "items": step}
-        accept = {"accept": {"type": "boolean"}} if later_round else {}
-        return _object({"thought": thought, **accept, "steps": steps})
-    chars = _SUBTASK_CHARS
-    if max_tokens is not None:
-        max_steps = min(max_steps, _steps_within(max_tokens))
-        chars = _chars_within(max_tokens, max_steps)
-    thought["maxLength"] = min(_THOUGHT_CHARS, chars)
-    free = [number for number in everyone if number not in need_responses]
+    @classmethod
+    def of(cls, rules: PlanRules, max_tokens: int | None, need_responses: Collection[int]) -> Self:
+        max_steps, chars = rules.max_steps, _SUBTASK_CHARS
+        if max_tokens is not None:
+            max_steps = min(max_steps, _steps_within(max_tokens))
+            chars = _chars_within(max_tokens, max_steps)
+        return cls(rules, max_steps, chars, tuple(sorted(need_responses)))
 
-    def position_schema(position: int, *, last: bool) -> dict[str, Any]:
-        """The schema of the step at one position. Models write keys in order, so the worker decides what the step may
-        see."""
-        sees = _entry(position, later_round, access, bounded=True)
-        some = {**sees, "minItems": 1}
-        if last:
-            return _step(worker_of(everyone), some, chars)
-        if len(free) in (0, rules.workers):
-            return _step(worker_of(everyone), sees, chars)
-        unbound = _step(worker_of(free), sees, chars)
-        if not (position or later_round):
-            return unbound
-        bound = _step(worker_of(sorted(need_responses)), some, chars)
-        return {"anyOf": [unbound, bound]}
+    def document(self) -> dict[str, Any]:
+        steps = {f"step{position}": self._step_at(position) for position in range(self.max_steps)}
+        steps |= {f"last{position}": self._last_step_at(position) for position in range(1, self.max_steps)}
+        thought = {"type": "string", "maxLength": min(_THOUGHT_CHARS, self.chars)}
+        lengths = [_first_steps(count) for count in range(1, self.max_steps + 1)]
+        plan = _object({"thought": thought, "steps": {"anyOf": lengths}})
+        if self.rules.later_round:
+            acceptance = _object({"thought": thought, "accept": {"type": "boolean", "enum": [True]}})
+            plan = {"anyOf": [plan, acceptance]}
+        return {**plan, "$defs": steps}
 
-    definitions = {f"step{position}": position_schema(position, last=False) for position in range(max_steps)}
-    definitions |= {
-        f"last{position}": position_schema(position, last=True) for position in range(1, max_steps)
-    }
-    lengths = [_first_steps(count) for count in range(1, max_steps + 1)]
-    plan = _object({"thought": thought, "steps": {"anyOf": lengths}})
-    if later_round:
-        acceptance = _object({"thought": thought, "accept": {"type": "boolean", "enum": [True]}})
-        plan = {"anyOf": [plan, acceptance]}
-    return {**plan, "$defs": definitions}
+    def _step_at(self, position: int) -> dict[str, Any]:
+        """The schema of a step that is not the last of several. Models write keys in order, so the worker decides what
+        the step may see."""
+        rules, sees = self.rules, _entry(position, self.rules, bounded=True)
+        everyone = range(rules.workers)
+        need_none = [number for number in everyone if number not in self.need_responses]
+        if len(need_none) in (0, rules.workers):
+            return _step(_worker_of(everyone, rules), sees, self.chars)
+        sees_any = _step(_worker_of(need_none, rules), sees, self.chars)
+        if not (position or rules.later_round):
+            return sees_any
+        sees_some = _step(_worker_of(self.need_responses, rules), {**sees, "minItems": 1}, self.chars)
+        return {"anyOf": [sees_any, sees_some]}
+
+    def _last_step_at(self, position: int) -> dict[str, Any]:
+        sees = _entry(position, self.rules, bounded=True)
+        everyone = _worker_of(range(self.rules.workers), self.rules)
+        return _step(everyone, {**sees, "minItems": 1}, self.chars)
+
+
+def _worker_of(numbers: Sequence[int], rules: PlanRules) -> dict[str, Any]:
+    """The schema of a choice among these workers."""
+    if rules.names:
+        return {"type": "string", "enum": [rules.names[number] for number in numbers]}
+    return {"type": "integer", "enum": [*numbers]}
 
 
 def _first_steps(count: int) -> dict[str, Any]:
@@ -115,14 +126,14 @@ def _step(worker: dict[str, Any], sees: dict[str, Any], chars: int | None = None
     return _object({"worker": worker, "subtask": subtask, "sees": sees})
 
 
-def _entry(earlier: int, later_round: bool, access: AccessRule, *, bounded: bool = False) -> dict[str, Any]:
+def _entry(earlier: int, rules: PlanRules, *, bounded: bool = False) -> dict[str, Any]:
     """The schema of the access list of a step with `earlier` steps before it. `bounded` limits the number of items."""
-    listed = access == "lists"
-    words = ["all", *(["previous"] if listed and later_round else [])]
+    listed = rules.access == "lists"
+    words = ["all", *(["previous"] if listed and rules.later_round else [])]
     items: dict[str, Any] = {"type": "string", "enum": words}
     if listed and earlier:
         items = {"anyOf": [{"type": "integer", "enum": [*range(earlier)]}, items]}
-    max_entries = max(1, earlier + later_round) if listed else 1
+    max_entries = max(1, earlier + rules.later_round) if listed else 1
     return {"type": "array", "items": items, **({"maxItems": max_entries} if bounded else {})}
 
 
