@@ -34,7 +34,7 @@ from podium.workers.base import Request, Worker
 _LOG = logging.getLogger("podium.cache")
 _FORMAT = 1
 """A part of every key, so that replies of an older format are not found."""
-_FORM = SQLiteSchema(
+_SCHEMA = SQLiteSchema(
     "response cache",
     application_id=0x506F4372,  # "PoCr"
     version=1,
@@ -103,12 +103,12 @@ class ResponseCache:
             raise UsageError(
                 f"There is no response cache at {path}; a run with this file and without replay creates it."
             )
-        self._db = _FORM.open(self.path, read_only=replay)
+        self._db = _SCHEMA.open(self.path, read_only=replay)
         self._db.execute(f"PRAGMA busy_timeout = {_BLOCKING_MS}")
         self._locks = WeakValueDictionary[tuple[asyncio.AbstractEventLoop, bytes], asyncio.Lock]()
         """The locks of the keys whose requests are being answered in an event loop. Their holders keep them alive."""
         self._unwritten: dict[bytes, tuple[Any, ...]] = {}
-        """The rows of replies that were paid for and could not be written."""
+        """The rows of replies that were paid for and could not be written, by their key."""
 
     def __enter__(self) -> Self:
         return self
@@ -139,7 +139,7 @@ class ResponseCache:
         name, key = worker.profile.name, request_key(identity, request)
         kept = await self._execute_when_free(_FIND, key)
         if not kept and self.replay:
-            others = next((usage.replies for usage in self.workers if usage.worker == name), 0)
+            others = next((summary.replies for summary in self.workers if summary.worker == name), 0)
             raise WorkerError(
                 f"{self.path} has no reply of {name!r} to this request, and {others} to others; "
                 "record it by running once without replay.",
@@ -149,22 +149,25 @@ class ResponseCache:
             async with self._locks.setdefault((asyncio.get_running_loop(), key), asyncio.Lock()):
                 kept = await self._execute_when_free(_FIND, key)
                 if not kept:
-                    for row in list(self._unwritten.values()):
-                        await self._keep(*row)
-                    began = time.perf_counter()
-                    reply = await call()
-                    written = _write_reply(reply, request.fence_mark, time.perf_counter() - began)
-                    row = (key, name, datetime.now(UTC).timestamp(), reply.price(worker.profile), written)
-                    self._unwritten[key] = row
-                    try:
-                        other = await self._keep(*row)
-                    except StoreError as error:
-                        _LOG.error("A reply of %r is not kept yet: %s", name, error)
-                        return reply
-                    return (
-                        reply if other is None else _as_cached(reply, _read_reply(other, request.fence_mark))
-                    )
-        return _read_reply(kept[0][0], request.fence_mark)
+                    return await self._call_and_keep(worker, request, key, call)
+        return _decode_reply(kept[0][0], request.fence_mark)
+
+    async def _call_and_keep(
+        self, worker: Worker, request: Request, key: bytes, call: Callable[[], Awaitable[Reply]]
+    ) -> Reply:
+        for unwritten in list(self._unwritten.values()):
+            await self._keep(*unwritten)
+        began = time.perf_counter()
+        reply = await call()
+        written = _encode_reply(reply, request.fence_mark, time.perf_counter() - began)
+        name, price = worker.profile.name, reply.price(worker.profile)
+        row = self._unwritten[key] = (key, name, datetime.now(UTC).timestamp(), price, written)
+        try:
+            other = await self._keep(*row)
+        except StoreError as error:
+            _LOG.error("A reply of %r is not kept yet: %s", name, error)
+            return reply
+        return reply if other is None else _as_cached(reply, _decode_reply(other, request.fence_mark))
 
     @property
     def count(self) -> int:
@@ -296,7 +299,7 @@ class _Entry(BaseModel, defer_build=True):
     reply: Reply
 
 
-def _write_reply(reply: Reply, fence_mark: str, seconds: float) -> bytes:
+def _encode_reply(reply: Reply, fence_mark: str, seconds: float) -> bytes:
     """A reply as JSON. `seconds` is the wall time of the call. A latency that the reply claims replaces it."""
     entry = _Entry(reply=reply).model_dump(exclude_defaults=True, exclude={"reply": {"cached", "parameters"}})
     document = entry["reply"]
@@ -305,7 +308,7 @@ def _write_reply(reply: Reply, fence_mark: str, seconds: float) -> bytes:
     return _to_canonical_json(document)
 
 
-def _read_reply(written: bytes, fence_mark: str) -> Reply:
+def _decode_reply(written: bytes, fence_mark: str) -> Reply:
     """The stored reply, for a question with this fence mark. Its latency is that of the original call, so that a cached
     reply makes no plan look faster."""
     document = json.loads(written.decode("utf-8", "surrogatepass"))
