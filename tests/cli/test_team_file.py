@@ -8,7 +8,7 @@ import pytest
 
 from podium.cli import team_options
 from podium.cli.found_files import FoundFiles
-from podium.cli.team_options import SPELLINGS, TeamOptions
+from podium.cli.team_options import OPTION_KEYS, TeamOptions
 from podium.cli.trust import trust
 from podium.team.settings import TeamSettings
 from podium.team.team_file import TeamFile, open_pool
@@ -223,8 +223,8 @@ def test_every_short_option_maps_to_an_existing_setting():
         if isinstance(made, type) and issubclass(made, TeamOptions)
     ]
     names = {field.name for made in options for field in fields(made)}
-    assert names - {"team", "no_team"} == set(SPELLINGS)
-    for key in SPELLINGS.values():
+    assert names - {"team", "no_team"} == set(OPTION_KEYS)
+    for key in OPTION_KEYS.values():
         table, _, name = key.rpartition(".")
         known = TeamSettings.model_fields if not table else type(getattr(TeamSettings(), table)).model_fields
         assert name in known, key

@@ -13,7 +13,7 @@ from typing import Any
 from rich.text import Text
 
 from podium.cli.printable import counted, dollars, printable, ranged, say, seconds, shorten
-from podium.cli.team_options import DispatchOptions, open_limited_dispatcher
+from podium.cli.team_options import CallOptions, open_limited_dispatcher
 from podium.cli.terminal import open_console, plain_table, print_json
 from podium.train.dry_run import WorkerTrial, estimate_gpu, pair_workers, trial_usd, try_workers
 from podium.train.estimate import GIB, GPUEstimate, WorkerEstimate
@@ -22,7 +22,7 @@ from podium.train.settings import TrainSettings
 from podium.workers.base import has_paid_workers
 
 
-async def dry_run(settings: TrainSettings, run: Path | None, *, calls: DispatchOptions, json: bool) -> int:
+async def dry_run(settings: TrainSettings, run: Path | None, *, calls: CallOptions, json: bool) -> int:
     """Print the estimate. If the run would not be refused, try the workers too.
 
     Only the first rank does so. Returns the exit status: 1 if the run would be refused or a worker did not answer.

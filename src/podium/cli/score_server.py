@@ -18,7 +18,7 @@ from pathlib import Path
 from podium.cli.event_loop import run_event_loop
 from podium.cli.printable import say
 from podium.cli.run_settings import with_files_beside
-from podium.cli.team_options import DEFAULT_CALLS, Calls, open_limited_dispatcher
+from podium.cli.team_options import CallOptions, Calls, open_limited_dispatcher
 from podium.config import SettingsSource
 from podium.errors import CheckpointError, UsageError
 from podium.rollout.run_folder import TRACES
@@ -41,7 +41,7 @@ def score_server(
     port: int = 0,
     key_env: str | None = None,
     drain: float = DRAIN_S,
-    calls: Calls = DEFAULT_CALLS,
+    calls: Calls = CallOptions(),
 ) -> int:
     """Serve a scoring session over HTTP until SIGTERM. After a restart, no answer that it has kept is paid again.
 

@@ -1,6 +1,6 @@
-"""The options that name a team, that all calls to workers share, and that spell a team's keys shortly.
+"""The options of a verb that name a team, and those of its workers' calls.
 
-Whatever a team file has can be set by `key=value` on the command line. `SPELLINGS` gives a few keys a short option too.
+Any key of a team file can be set by `key=value` on the command line. `OPTION_KEYS` gives some keys a short option too.
 `team_file` finds the file that the options name.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from podium.calls import Dispatcher
     from podium.workers.pool import Pool
 
-SPELLINGS: Mapping[str, str] = {
+OPTION_KEYS: Mapping[str, str] = {
     "pool": "pool",
     "planner": "plan.planner",
     "conductor": "conductor.checkpoint",
@@ -44,8 +44,8 @@ SPELLINGS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class DispatchOptions:
-    """What all calls to workers share; verbs that read no team file have these options alone."""
+class CallOptions:
+    """What all calls to workers share. Verbs that read no team file have these options alone."""
 
     cache: Path | None = None
     """The SQLite file of the response cache. Default: none, but RUN/responses.sqlite of a run that pays."""
@@ -55,16 +55,14 @@ class DispatchOptions:
     """The most dollars of all commands of a day (UTC). Default: $PODIUM_DAY_BUDGET_USD."""
 
 
-DEFAULT_CALLS = DispatchOptions()
-Calls = Annotated[DispatchOptions, Parameter(name="*", group="Workers' calls")]
-"""The parameter of a verb."""
+Calls = Annotated[CallOptions, Parameter(name="*", group="Workers' calls")]
+"""The parameter of a verb that reads no team file: `calls: Calls = CallOptions()`."""
 
 
 def open_limited_dispatcher(
-    calls: DispatchOptions, pool: Pool, *, run: Path | None = None
+    calls: CallOptions, pool: Pool, *, run: Path | None = None
 ) -> AbstractContextManager[Dispatcher]:
-    """The dispatcher of a pool. Without a run's folder, its calls are no part of a run, and the run's budget does not
-    hold."""
+    """The dispatcher of a pool. Without a run's folder, its calls belong to no run, and no run's budget holds."""
     from podium.calls.dispatcher import open_dispatcher  # noqa: PLC0415 - `podium --help` needs no worker
     from podium.workers.base import has_paid_workers  # noqa: PLC0415
 
@@ -80,7 +78,7 @@ def open_limited_dispatcher(
 @Parameter(name="*", group="Team")
 @dataclass(frozen=True)
 class TeamOptions:
-    """Which team, and what differs from its file."""
+    """Which team, and what overrides its file."""
 
     team: str | None = None
     """The team: a file, as `podium init` writes one, or a shipped or installed team's name. Default: ./team.toml."""
@@ -94,12 +92,12 @@ class TeamOptions:
         from podium.config import to_overrides  # noqa: PLC0415 - loads pydantic, which help does not need
 
         return to_overrides(
-            {SPELLINGS[name]: value for name, value in vars(self).items() if name in SPELLINGS}
+            {OPTION_KEYS[name]: value for name, value in vars(self).items() if name in OPTION_KEYS}
         )
 
 
 @dataclass(frozen=True)
-class RunOptions(DispatchOptions, TeamOptions):
+class RunOptions(CallOptions, TeamOptions):
     """The options of a team and of all its calls."""
 
 
@@ -121,7 +119,7 @@ class PlannerOptions(RunOptions):
     """The most dollars for a question (budget.usd)."""
 
     def overrides(self) -> tuple[str, ...]:
-        """The options as overrides of the team file. A planner and a Conductor that it does not use are refused."""
+        """The options as overrides of the team file. A Conductor beside another planner is refused."""
         if self.conductor is not None and self.planner not in (None, "conductor"):
             raise UsageError(f"--planner {self.planner} names who plans; leave --conductor out.")
         return super().overrides()

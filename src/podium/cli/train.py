@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from podium.cli.options import Flag
 from podium.cli.printable import say
-from podium.cli.team_options import DEFAULT_CALLS, Calls, DispatchOptions, open_limited_dispatcher
+from podium.cli.team_options import CallOptions, Calls, open_limited_dispatcher
 from podium.errors import UsageError
 from podium.plugins import PluginGroup
 
@@ -34,7 +34,7 @@ def train(
     config: Path | None = None,
     dry_run: Flag = False,
     json: Flag = False,
-    calls: Calls = DEFAULT_CALLS,
+    calls: Calls = CallOptions(),
 ) -> int:
     """Train a policy in a run's folder. The same command resumes a run that was killed.
 
@@ -63,7 +63,7 @@ def train(
         raise UsageError("Training needs torch; install it with: pip install 'podium-conductor[train]'.")
     if (installed := STAGES.find(stage)) is not None:
         assert run is not None
-        if calls != DEFAULT_CALLS:
+        if calls != CallOptions():
             raise UsageError(
                 f"The stage {stage} reads no options of workers' calls; leave budgets and cache out."
             )
@@ -87,7 +87,7 @@ def train(
     return 0
 
 
-def _train(settings: TrainSettings, run: Path, calls: DispatchOptions) -> None:
+def _train(settings: TrainSettings, run: Path, calls: CallOptions) -> None:
     from podium.train.grpo_run import run_grpo  # noqa: PLC0415
     from podium.train.sft_run import run_sft  # noqa: PLC0415
 

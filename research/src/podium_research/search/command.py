@@ -21,7 +21,7 @@ from podium.cli.options import Flag
 from podium.cli.printable import counted, dollars, printable
 from podium.cli.questions import open_questions
 from podium.cli.run_settings import read_run_settings
-from podium.cli.team_options import DEFAULT_CALLS, Calls, DispatchOptions, open_limited_dispatcher
+from podium.cli.team_options import CallOptions, Calls, open_limited_dispatcher
 from podium.cli.terminal import open_console
 from podium.errors import BudgetError, ConfigError, UsageError
 from podium.evals import evaluate
@@ -145,7 +145,7 @@ def search(
     config: Path | None = None,
     dry_run: Flag = False,
     json: Flag = False,
-    calls: Calls = DEFAULT_CALLS,
+    calls: Calls = CallOptions(),
 ) -> int:
     """Search for the file of a planner on the graded answers of a pool. The same command continues what was stopped.
 
@@ -196,7 +196,7 @@ def _check(settings: AnySearch, pool: Pool) -> None:
 async def _run(
     search: SearchStart,
     run: Path | None,
-    calls: DispatchOptions,
+    calls: CallOptions,
     *,
     dry_run: bool,
     as_json: bool,
