@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from podium.child_process import ChildEndedError, ChildPool, ChildProcess, ChildSilentError
+from podium.child_process import ChildEndedError, ChildPool, ChildProcess, ChildTimeoutError
 
 ECHO = """
 import subprocess, sys, time
@@ -64,7 +64,7 @@ def test_an_end_is_told_with_status_and_last_error():
 def test_a_silent_process_is_killed():
     child = echo()
     child.write_line(b"sleep 600")
-    with pytest.raises(ChildSilentError):
+    with pytest.raises(ChildTimeoutError):
         child.read_line(0.2)
     assert not child.alive
     child.close()

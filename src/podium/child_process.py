@@ -38,8 +38,8 @@ class ChildEndedError(Exception):
         self.status = status
 
 
-class ChildSilentError(Exception):
-    """The process wrote nothing for as long as its parent waits, and was killed."""
+class ChildTimeoutError(Exception):
+    """The process did not answer in time, and was killed."""
 
 
 def usable_cores() -> int:
@@ -54,7 +54,7 @@ def python_environment() -> dict[str, str]:
 
 
 class ChildProcess:
-    """One running process. Its methods block, but for `stop` they are for one thread at a time.
+    """One running process. Its methods block. One thread at a time may call them, but any thread `stop`.
 
     Args:
         arguments: the command line after the interpreter, as in ("-m", "podium.some.module").
@@ -104,33 +104,33 @@ class ChildProcess:
             self._popen.stdin.write(line + b"\n")
             self._popen.stdin.flush()
         except OSError:
-            raise self.ended() from None
+            raise self.exit_error() from None
 
-    def read_line(self, patience_s: float | None = None) -> bytes:
+    def read_line(self, timeout_s: float | None = None) -> bytes:
         """The next line, without its end. If the process ends first, a `ChildEndedError` is raised; if it writes none
-        for so many seconds, it is killed, and a `ChildSilentError` is raised. None waits for ever."""
+        for so many seconds, it is killed, and a `ChildTimeoutError` is raised. None waits for ever."""
         assert self._popen.stdout is not None
         pipe = self._popen.stdout.fileno()
         # `poll` also takes descriptors beyond 1,023, which a server has.
         watch = select.poll()
         watch.register(pipe, select.POLLIN)
-        until = None if patience_s is None else time.monotonic() + patience_s
+        until = None if timeout_s is None else time.monotonic() + timeout_s
         searched = 0
         while (end := self._received.find(b"\n", searched)) < 0:
             searched = len(self._received)
             if not watch.poll(None if until is None else max(0.0, 1000 * (until - time.monotonic()))):
                 self.stop()
-                raise ChildSilentError
+                raise ChildTimeoutError
             part = os.read(pipe, _READ_BYTES)
             if not part:
-                raise self.ended()
+                raise self.exit_error()
             self._received += part
         line = bytes(self._received[:end])
         del self._received[: end + 1]
         return line
 
-    def ended(self) -> ChildEndedError:
-        """Why it ended. It is waited for first: its streams are closed already."""
+    def exit_error(self) -> ChildEndedError:
+        """Why it ended. Its streams are closed already, so waiting for its end is short."""
         status = self._popen.wait()
         self._errors.seek(max(0, self._errors.seek(0, os.SEEK_END) - _ERROR_BYTES))
         lines = self._errors.read().decode(errors="replace").strip().splitlines()
@@ -158,51 +158,51 @@ class ChildProcess:
 
 
 class ChildPool:
-    """Asks processes, each for one answer at a time. One is started where none is idle, and kept for the next question.
+    """Asks processes, each for one answer at a time. It starts one if none is idle, and keeps it for the next request.
 
-    At most `most` are asked; further questions wait. A process that did not answer is never asked again. All end when
-    the pool is closed or forgotten, and with Python.
+    At most `max_children` work for `ask`; further requests wait. A process that did not answer is never asked again.
+    All end when the pool is closed or garbage-collected, and with Python.
     """
 
-    def __init__(self, start: Callable[[], ChildProcess], most: int, name: str) -> None:
-        self.most = most
+    def __init__(self, start: Callable[[], ChildProcess], max_children: int, name: str) -> None:
+        self.max_children = max_children
         self._start = start
         self._idle: list[ChildProcess] = []
-        self._threads = ThreadPoolExecutor(most, thread_name_prefix=name)
+        self._threads = ThreadPoolExecutor(max_children, thread_name_prefix=name)
         self._close = finalize(self, _close, self._idle, self._threads)
 
     @property
     def idle(self) -> tuple[int, ...]:
-        """The ids of the processes that wait for a question."""
+        """The ids of the processes that wait for a request."""
         return tuple(child.id for child in self._idle)
 
-    def ask_and_wait(self, line: bytes, patience_s: float) -> bytes:
-        """The answer to a line, from a thread that may block; `most` does not bound such questions. Raises what
+    def ask_and_wait(self, line: bytes, timeout_s: float) -> bytes:
+        """The answer to a line, from a thread that may block; `max_children` does not hold here. Raises what
         `ChildProcess.read_line` does."""
-        return self._serve(_Asking(), line, patience_s)
+        return self._ask_in_thread(_Request(), line, timeout_s)
 
-    async def ask(self, line: bytes, patience_s: float) -> bytes:
+    async def ask(self, line: bytes, timeout_s: float) -> bytes:
         """The answer to a line. If the caller is cancelled, the process is killed. Raises what `ask_and_wait` does."""
-        asking = _Asking()
+        request = _Request()
         try:
             return await asyncio.get_running_loop().run_in_executor(
-                self._threads, self._serve, asking, line, patience_s
+                self._threads, self._ask_in_thread, request, line, timeout_s
             )
         except asyncio.CancelledError:
-            asking.give_up()
+            request.give_up()
             raise
 
     def close(self) -> None:
         """End the idle processes. Calling twice is fine."""
         self._close()
 
-    def _serve(self, asking: _Asking, line: bytes, patience_s: float) -> bytes:
-        child, answered = self._free(), False
+    def _ask_in_thread(self, request: _Request, line: bytes, timeout_s: float) -> bytes:
+        child, answered = self._take_child(), False
         try:
-            asking.begin(child)
+            request.begin(child)
             child.write_line(line)
-            answer = child.read_line(patience_s)
-            answered = asking.end()
+            answer = child.read_line(timeout_s)
+            answered = request.end()
         finally:
             if answered and self._close.alive:
                 self._idle.append(child)
@@ -210,7 +210,7 @@ class ChildPool:
                 child.close()
         return answer
 
-    def _free(self) -> ChildProcess:
+    def _take_child(self) -> ChildProcess:
         with suppress(IndexError):  # Another thread may take the last one.
             while not (child := self._idle.pop()).alive:
                 child.close()
@@ -218,9 +218,9 @@ class ChildPool:
         return self._start()
 
 
-class _Asking:
-    """One question while a thread asks a process. The caller gives up from another thread: this kills the process,
-    but not once it has answered, since it may work on another question then."""
+class _Request:
+    """One line for which a thread awaits an answer. The caller may give up from another thread, which kills the
+    process unless it has answered: then it may work on another request."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

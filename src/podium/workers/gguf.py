@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 
-from podium.child_process import ChildEndedError, ChildProcess, ChildSilentError
+from podium.child_process import ChildEndedError, ChildProcess, ChildTimeoutError
 from podium.errors import ConfigError, WorkerError
 from podium.trace import Reply
 from podium.workers.base import LOCAL_MODEL, Request
@@ -190,7 +190,7 @@ class GgufServer:
                 child.stop()  # The last worker was closed during the download.
             try:
                 self._address = address = child.read_line(_START_S).decode()
-            except (ChildEndedError, ChildSilentError) as error:
+            except (ChildEndedError, ChildTimeoutError) as error:
                 child.close()
                 raise WorkerError(
                     f"llama.cpp does not serve {self._file}: it {str(error) or 'is still loading it'}.",

@@ -16,7 +16,7 @@ from podium.child_process import (
     ChildEndedError,
     ChildPool,
     ChildProcess,
-    ChildSilentError,
+    ChildTimeoutError,
     python_environment,
     usable_cores,
 )
@@ -116,7 +116,7 @@ class ReasoningGymPool:
     @property
     def concurrency(self) -> int:
         """Requests that are served at the same time."""
-        return self._pool.most
+        return self._pool.max_children
 
     @property
     def idle_processes(self) -> tuple[int, ...]:
@@ -153,7 +153,7 @@ class ReasoningGymPool:
         )
         try:
             reply = _read(await self._pool.ask(_line(request), _MAX_REQUEST_S))
-        except (ChildEndedError, ChildSilentError) as error:
+        except (ChildEndedError, ChildTimeoutError) as error:
             reply = _of_failure(error)
         if reply.error:
             raise GraderError(reply.error)
@@ -162,7 +162,7 @@ class ReasoningGymPool:
     def _serve(self, request: ProcessRequest) -> ProcessReply:
         try:
             return _read(self._pool.ask_and_wait(_line(request), _MAX_REQUEST_S))
-        except (ChildEndedError, ChildSilentError) as error:
+        except (ChildEndedError, ChildTimeoutError) as error:
             return _of_failure(error)
 
 
@@ -187,7 +187,7 @@ def _read(line: bytes) -> ProcessReply:
     return ProcessReply.model_validate_json(line)
 
 
-def _of_failure(error: ChildEndedError | ChildSilentError) -> ProcessReply:
+def _of_failure(error: ChildEndedError | ChildTimeoutError) -> ProcessReply:
     """The reply of a process that did not answer: it passed its own limit, or the failure is none of the answer's.
 
     Raises:
@@ -195,5 +195,5 @@ def _of_failure(error: ChildEndedError | ChildSilentError) -> ProcessReply:
     """
     if isinstance(error, ChildEndedError) and error.status in RESOURCE_LIMIT_STATUSES:
         return ProcessReply(timed_out=True)
-    how = f"wrote nothing for {_MAX_REQUEST_S:.0f} s" if isinstance(error, ChildSilentError) else str(error)
+    how = f"wrote nothing for {_MAX_REQUEST_S:.0f} s" if isinstance(error, ChildTimeoutError) else str(error)
     raise GraderError(f"The process that runs reasoning-gym {how}; try again.") from None

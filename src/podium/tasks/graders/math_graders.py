@@ -24,7 +24,7 @@ from podium.child_process import (
     ChildEndedError,
     ChildPool,
     ChildProcess,
-    ChildSilentError,
+    ChildTimeoutError,
     usable_cores,
 )
 from podium.errors import ConfigError, GraderError
@@ -214,7 +214,7 @@ class MathVerifier:
         line = json.dumps(question | {"seconds": seconds}).encode()
         try:
             verdict: bool | None = json.loads(await pool.ask(line, _STARVED_S + _STARVED * seconds))
-        except ChildSilentError:
+        except ChildTimeoutError:
             raise GraderError("a process that compares mathematics hangs; ask again.") from None
         except ChildEndedError as error:
             if error.status in RESOURCE_LIMIT_STATUSES:
@@ -239,7 +239,7 @@ def _start() -> ChildProcess:
     child = ChildProcess((_PROGRAM,))
     try:
         child.read_line(_START_S)
-    except (ChildEndedError, ChildSilentError) as error:
+    except (ChildEndedError, ChildTimeoutError) as error:
         child.close()
         raise GraderError(
             f"a process that compares mathematics did not start: it {error or 'hangs'}."
