@@ -58,16 +58,17 @@ async def call_with_fallbacks(
         candidate = candidates.popleft()
         # Once a worker was called, a fallback does not count as another call of the budget.
         counts_as_call = not failures and all(answer.reply.cached for answer in answers)
+        call = WorkerCall(
+            context,
+            candidate.worker,
+            request,
+            log,
+            counts_as_call=counts_as_call,
+            waits_for_cooldown=candidate.waits_for_cooldown,
+            make_listeners=make_listeners,
+        )
         try:
-            reply = await WorkerCall(
-                context,
-                candidate.worker,
-                request,
-                log,
-                counts_as_call=counts_as_call,
-                waits_for_cooldown=candidate.waits_for_cooldown,
-                make_listeners=make_listeners,
-            ).run()
+            answer = _answer(await call.run(), candidate.worker, request)
         except RefusalError as refusal:
             if not answers:
                 return FailedCall(" ".join([*failures, str(refusal)]), refused=not failures)
@@ -80,16 +81,11 @@ async def call_with_fallbacks(
                 # No fallback answered, so wait until the first worker's cooldown ends.
                 candidates.append(_Candidate(in_cooldown[0], waits_for_cooldown=True))
                 in_cooldown.clear()
-        else:
-            text = remove_fences(reply.text, request.fence_mark)
-            if text != reply.text:
-                reply = replace(reply, text=text)
-            profile = candidate.worker.profile
-            answer = WorkerAnswer(profile.name, reply, reply.spent(profile))
-            answers.append(answer)
-            if not _is_cut(answer, request) or (len(answers) == 1 and not candidates):
-                return _with_all_savings(answer, answers)
-            log.mark_cut(answer.worker, replace(answer.spent, saved_usd=0.0))
+            continue
+        answers.append(answer)
+        if not _is_cut(answer, request) or (len(answers) == 1 and not candidates):
+            return _with_all_savings(answer, answers)
+        log.mark_cut(answer.worker, replace(answer.spent, saved_usd=0.0))
     if not answers:
         return FailedCall(" ".join(failures), refused=False)
     log.mark_cut(answers[0].worker, Spent())
@@ -103,9 +99,8 @@ class _Candidate:
     """Whether the call waits until the worker's cooldown ends."""
 
     def was_passed_over(self, context: QuestionContext) -> bool:
-        return (
-            not self.waits_for_cooldown and context.dispatcher.channel(self.worker).breaker.state != "closed"
-        )
+        breaker = context.dispatcher.channel(self.worker).breaker
+        return not self.waits_for_cooldown and breaker.state != "closed"
 
 
 def _chain(pool: Pool, worker: Worker) -> Iterator[_Candidate]:
@@ -115,6 +110,14 @@ def _chain(pool: Pool, worker: Worker) -> Iterator[_Candidate]:
         fallback = pool.fallback(following)
         yield _Candidate(following, waits_for_cooldown=fallback is None)
         following = fallback
+
+
+def _answer(reply: Reply, worker: Worker, request: Request) -> WorkerAnswer:
+    """The answer of a worker, without fences that it copied from its messages."""
+    text = remove_fences(reply.text, request.fence_mark)
+    if text != reply.text:
+        reply = replace(reply, text=text)
+    return WorkerAnswer(worker.profile.name, reply, reply.spent(worker.profile))
 
 
 def _with_all_savings(answer: WorkerAnswer, answers: Sequence[WorkerAnswer]) -> WorkerAnswer:
