@@ -15,7 +15,14 @@ from podium.cli.team_file import find_team
 from podium.cli.team_options import AskOptions, Overrides
 from podium.cli.terminal import open_console, print_json, read_question
 from podium.errors import QuestionFailedError
-from podium.executor.estimate import ASSUMED_TOKENS, ENOUGH, SPREAD, Estimate, PlanEstimate, estimate_plan
+from podium.executor.estimate import (
+    ASSUMED_SPREAD,
+    ASSUMED_TOKENS,
+    MIN_PAST_ANSWERS,
+    Estimate,
+    PlanEstimate,
+    estimate_plan,
+)
 from podium.sqlite_files import check_is_address_or_file
 from podium.store.answers import PastAnswers, past_answers
 from podium.team.team import Team
@@ -71,8 +78,8 @@ async def plan(
             console.print(Text(_summary(expected), "bold"))
             if not all(step.past_answers for step in expected.steps):
                 assumed = f"responses of {ASSUMED_TOKENS} tokens, "
-                spread = f"{SPREAD} times fewer or {SPREAD} times more"
-                known = f"Assumed where fewer than {ENOUGH} past answers are known"
+                spread = f"{ASSUMED_SPREAD} times fewer or {ASSUMED_SPREAD} times more"
+                known = f"Assumed where fewer than {MIN_PAST_ANSWERS} past answers are known"
                 console.print(Text(f"{known}: {assumed}{spread}.", "dim"))
     return 0
 

@@ -33,9 +33,10 @@ from podium.workers.view import EarlierStep, WorkerView
 from podium.workflow import Step, Workflow, needed_steps
 
 ASSUMED_TOKENS = 500
-ENOUGH = 5
+"""The assumed length of a response."""
+MIN_PAST_ANSWERS = 5
 """If a worker has fewer past answers than this, the length of its answers is assumed."""
-SPREAD = 4
+ASSUMED_SPREAD = 4
 """For a worker whose length is assumed, `low` is this many times shorter and `high` this many times longer."""
 TOKENS_A_SECOND = 50
 """The assumed tokens per second of a worker whose speed is not known, in a `Workload`."""
@@ -122,34 +123,63 @@ def estimate_plan(
     """Estimate the cost of running `workflow`, which was checked against `pool`.
 
     Args:
-        response_tokens: the assumed length of a response, for workers with fewer than `ENOUGH` past answers.
+        response_tokens: the assumed length of a response, for workers with fewer than `MIN_PAST_ANSWERS` past answers.
         past: past answers by worker's name.
     """
-    workers = {position: pool[workflow.steps[position].worker] for position in needed_steps(workflow)}
-    answering = answering_steps(workflow, pool)
+    planned = _PlannedCalls(workflow, pool, question)
+    workers = planned.workers
     lengths = {p: _length(w, past.get(w.profile.name), response_tokens) for p, w in workers.items()}
-    tokens = [{p: length.tokens.values[which] for p, length in lengths.items()} for which in range(3)]
-    longest = {p: worker.limits.max_tokens for p, worker in workers.items()}
     loads = _steps_that_load(workers)
+    steps = tuple(
+        planned.estimate_step(position, lengths, worker.limits.load_s if position in loads else 0.0)
+        for position, worker in workers.items()
+    )
+    longest = {p: worker.limits.max_tokens for p, worker in workers.items()}
+    most = [first_reservation(worker, *planned.sent(p, longest)) for p, worker in workers.items()]
+    return PlanEstimate(
+        Range.sum(step.input_tokens for step in steps),
+        Range.sum(step.output_tokens for step in steps),
+        Range.sum(step.cost_usd for step in steps),
+        unpriced=any(step.unpriced for step in steps),
+        seconds=_slowest_chain(workflow, steps),
+        steps=steps,
+        most_usd=sum(reservation.usd for reservation in most),
+    )
 
-    def sent(position: int, written: Mapping[int, float]) -> tuple[tuple[Message, ...], AnswerOptions]:
+
+class _PlannedCalls:
+    """The calls of a plan's steps, as they would be made."""
+
+    def __init__(self, workflow: Workflow, pool: Pool, question: Question) -> None:
+        self._workflow = workflow
+        self._question = question
+        self._answering = answering_steps(workflow, pool)
+        self.workers = {p: pool[workflow.steps[p].worker] for p in needed_steps(workflow)}
+        """The worker of each step that would be run, by the step's position."""
+
+    def sent(
+        self, position: int, response_tokens: Mapping[int, float]
+    ) -> tuple[tuple[Message, ...], AnswerOptions]:
         """What a step's worker gets, with blanks in place of the responses that it reads, of so many tokens."""
-        steps = workflow.steps
+        steps, question = self._workflow.steps, self._question
         earlier = [
-            EarlierStep(j, steps[j].subtask, "    " * round(written[j])) for j in workflow.reads(position)
+            EarlierStep(j, steps[j].subtask, "    " * round(response_tokens[j]))
+            for j in self._workflow.reads(position)
         ]
         view = WorkerView(question.text, steps[position].subtask, tuple(earlier))
-        images = question.images if workers[position].profile.sees else None
+        images = question.images if self.workers[position].profile.sees else None
         messages = build_messages(view, "packed", "0" * 16, history=question.history, images=images)
-        return messages, question.options if position in answering else DEFAULT_OPTIONS
+        return messages, question.options if position in self._answering else DEFAULT_OPTIONS
 
-    def step(position: int, worker: Worker) -> StepEstimate:
-        usages = [
-            Usage(input_tokens=sent_tokens(*sent(position, written)), output_tokens=round(written[position]))
-            for written in tokens
-        ]
+    def estimate_step(self, position: int, lengths: Mapping[int, _Length], load_s: float) -> StepEstimate:
+        """Estimate one step, whose model takes `load_s` seconds to load."""
+        worker, length, usages = self.workers[position], lengths[position], list[Usage]()
+        for which in range(3):
+            tokens = {p: length.tokens.values[which] for p, length in lengths.items()}
+            sent = sent_tokens(*self.sent(position, tokens))
+            usages.append(Usage(input_tokens=sent, output_tokens=round(tokens[position])))
         spent = [worker.profile.price.spent(usage) for usage in usages]
-        seconds, load_s = lengths[position].seconds, worker.limits.load_s * (position in loads)
+        seconds = length.seconds
         return StepEstimate(
             Range(*(usage.input_tokens for usage in usages)),
             Range(*(usage.output_tokens for usage in usages)),
@@ -158,19 +188,8 @@ def estimate_plan(
             seconds=None if seconds is None else Range(*(value + load_s for value in seconds.values)),
             position=position,
             worker=worker.profile.name,
-            past_answers=lengths[position].past_answers,
+            past_answers=length.past_answers,
         )
-
-    steps = tuple(step(position, worker) for position, worker in workers.items())
-    return PlanEstimate(
-        Range.sum(step.input_tokens for step in steps),
-        Range.sum(step.output_tokens for step in steps),
-        Range.sum(step.cost_usd for step in steps),
-        unpriced=any(step.unpriced for step in steps),
-        seconds=_slowest_chain(workflow, steps),
-        steps=steps,
-        most_usd=sum(first_reservation(w, *sent(position, longest)).usd for position, w in workers.items()),
-    )
 
 
 def estimate_answer(pool: Pool, worker: int, question: Question) -> PlanEstimate:
@@ -180,10 +199,12 @@ def estimate_answer(pool: Pool, worker: int, question: Question) -> PlanEstimate
 
 def _length(worker: Worker, past: PastAnswers | None, assumed: int) -> _Length:
     """The length of an answer: a tenth, half and nine tenths of past answers are not longer."""
-    if past is not None and len(past) >= ENOUGH:
+    if past is not None and len(past) >= MIN_PAST_ANSWERS:
         return _Length(_deciles(past.output_tokens), _deciles(past.seconds), len(past))
     latency_s, most = worker.profile.latency_s, worker.limits.max_tokens
-    tokens = Range(*(min(length, most) for length in (assumed / SPREAD, assumed, assumed * SPREAD)))
+    tokens = Range(
+        *(min(length, most) for length in (assumed / ASSUMED_SPREAD, assumed, assumed * ASSUMED_SPREAD))
+    )
     return _Length(tokens, None if latency_s is None else Range(latency_s, latency_s, latency_s), 0)
 
 
@@ -243,9 +264,9 @@ class Workload:
         for steps in plans:
             timed = [step for step in steps if step.worker in real]
             for step in timed:
-                busy[step.worker] += _seconds(step) / real[step.worker].limits.concurrency / len(plans)
+                busy[step.worker] += _likely_seconds(step) / real[step.worker].limits.concurrency / len(plans)
                 is_timed &= step.seconds is not None
-            taken.append(sum(map(_seconds, timed)))
+            taken.append(sum(map(_likely_seconds, timed)))
         return cls(
             calls=fmean(map(len, plans)),
             tokens=Range.sum(step.tokens for steps in plans for step in steps).times(1 / len(plans)),
@@ -263,5 +284,5 @@ class Workload:
         return max(self.slowest_s, plans * self.busiest_s, together)
 
 
-def _seconds(step: StepEstimate) -> float:
+def _likely_seconds(step: StepEstimate) -> float:
     return step.output_tokens.likely / TOKENS_A_SECOND if step.seconds is None else step.seconds.likely

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from podium.errors import StoreError
-from podium.executor.estimate import ASSUMED_TOKENS, ENOUGH, StepEstimate, estimate_plan
+from podium.executor.estimate import ASSUMED_TOKENS, MIN_PAST_ANSWERS, StepEstimate, estimate_plan
 from podium.store import TraceStore
 from podium.store.answers import NEWEST, answers_in
 from podium.trace import Trace
@@ -23,7 +23,7 @@ _FRESH_S = 10.0
 """Seconds for which traces that were read are used again."""
 _SOURCE = (
     f"the prices of the team file; the lengths of a worker's past answers, if the newest {NEWEST} traces have at "
-    f"least {ENOUGH} of them, else {ASSUMED_TOKENS} tokens for each of its answers."
+    f"least {MIN_PAST_ANSWERS} of them, else {ASSUMED_TOKENS} tokens for each of its answers."
 )
 
 
