@@ -19,13 +19,13 @@ def ended(position: int) -> Span:
 def test_each_live_step_starts_once_all_that_it_reads_has_ended(workflow: Workflow, random: object) -> None:
     schedule = Schedule()
     schedule.set_workflow(workflow, needed_steps(workflow))
-    running, order = schedule.start_ready(), list[int]()
+    running, order = schedule.get_ready(), list[int]()
     while running:
         position = running.pop(random.randrange(len(running)))  # type: ignore[attr-defined]
         assert all(read in schedule.spans for read in workflow.reads(position))
         schedule.spans[position] = ended(position)
         order.append(position)
-        running += schedule.start_ready()
+        running += schedule.get_ready()
     assert sorted(order) == list(needed_steps(workflow))
 
 
@@ -35,7 +35,7 @@ def test_schedule_keeps_the_common_prefix_of_two_workflows(
 ) -> None:
     schedule = Schedule()
     schedule.set_workflow(first, range(len(first.steps)))
-    schedule.start_ready()
+    schedule.get_ready()
     for position in range(min(done, len(first.steps))):
         schedule.spans[position] = ended(position)
     same = schedule.common_prefix_length(second.steps)

@@ -14,7 +14,7 @@ from itertools import combinations, product
 import numpy as np
 
 from podium.evals.comparison import PlannerKind
-from podium.executor.early_stopping import known_costs
+from podium.executor.early_stopping import comparable_costs
 from podium.planner import Planner
 from podium.planners import Cascade, Committee
 from podium.planners.answers import MAX_ANSWERS, NO_ANSWER, AnswerMatrix, Floats, Members
@@ -167,7 +167,7 @@ def voter_prices(profiles_QW: Sequence[Sequence[Profile]]) -> Callable[[Members]
     """Gives for each vote the prices [Q, W] by which the executor orders voters, cheapest first. They are the dollars
     of an answer by the ratings, or the profiles' own prices if a member of the vote has no rating."""
     unrated_QW = [[profile.model_copy(update={"rating": None}) for profile in row] for row in profiles_QW]
-    listed_QW = np.array([known_costs(row) for row in unrated_QW])
+    listed_QW = np.array([comparable_costs(row) for row in unrated_QW])
     measured_QW = np.array(
         [[math.nan if p.rating is None else p.rating.cost_usd for p in row] for row in profiles_QW]
     )

@@ -18,13 +18,13 @@ from podium.workers.pool import Pool
 from podium.workers.vote import responses_to_get_next
 from podium.workflow import Step, Workflow
 
-_OUTPUT_SHARE = 4
+_OUTPUT_PER_INPUT = 4
 """The assumed output tokens per input token, to compare the prices of workers that were not measured."""
 
 
 @dataclass(slots=True)
-class EarlyStopping:
-    """One vote: which responses it has, and which steps still wait for their turn."""
+class EarlyStoppingVote:
+    """One vote that may stop early: its rule, and which steps still wait for their turn."""
 
     step: Step
     stopping_rule: StoppingRule
@@ -74,7 +74,7 @@ def answering_steps(workflow: Workflow, pool: Pool) -> frozenset[int]:
 
 def find_early_stops(
     workflow: Workflow, needed: Collection[int], question_context: QuestionContext, round: int
-) -> dict[int, EarlyStopping]:
+) -> dict[int, EarlyStoppingVote]:
     """The votes of a workflow that can stop early, by position. Such a vote counts only the responses that it has, so
     no later round and no step but a vote may read its count. Nor may the layout be `chat` with a history, since
     messages of the history look like responses of steps."""
@@ -85,7 +85,7 @@ def find_early_stops(
     traits = {position: question_context.pool[workflow.steps[position].worker].traits for position in needed}
     readers = {j: [k for k in needed if j in workflow.reads(k)] for j in needed}
     profiles = question_context.profiles
-    early_stops: dict[int, EarlyStopping] = {}
+    early_stops: dict[int, EarlyStoppingVote] = {}
     for position in needed:
         rule = traits[position].stopping_rule
         if rule is None or any(traits[k].stopping_rule is None for k in readers[position]):
@@ -93,7 +93,7 @@ def find_early_stops(
         reads = workflow.reads(position)
         own = [j for j in reads if readers[j] == [position]]
         order = cheapest_first([profiles[workflow.steps[j].worker] for j in own])
-        early_stops[position] = EarlyStopping(
+        early_stops[position] = EarlyStoppingVote(
             workflow.steps[position],
             rule,
             traits[position].answer_key,
@@ -105,12 +105,12 @@ def find_early_stops(
 
 def cheapest_first(profiles: Sequence[Profile]) -> list[int]:
     """Numbers of profiles, ordered by the cost of an answer."""
-    costs = known_costs(profiles)
+    costs = comparable_costs(profiles)
     return sorted(range(len(profiles)), key=costs.__getitem__)
 
 
-def known_costs(profiles: Sequence[Profile]) -> list[float]:
-    """The measured cost of an answer of each profile. If any profile was not measured, the prices of all."""
+def comparable_costs(profiles: Sequence[Profile]) -> list[float]:
+    """For each profile, the measured cost of an answer, or if any profile was not measured, a price instead."""
     if all(profile.rating is not None for profile in profiles):
         return [profile.rating.cost_usd for profile in profiles if profile.rating is not None]
-    return [profile.price.input + _OUTPUT_SHARE * profile.price.output for profile in profiles]
+    return [profile.price.input + _OUTPUT_PER_INPUT * profile.price.output for profile in profiles]

@@ -98,9 +98,9 @@ class Execution:
                 while self._state != "whole":
                     await self._news.wait()
                     self._news.clear()
-                    for position in self._start_ready():
+                    for position in self._get_ready():
                         self._start(position)
-                await self._follow(self._start_ready())
+                await self._run_steps(self._get_ready())
         except TimeoutError:  # The budget's time is up. A worker's timeout is a failed attempt.
             if not self._limit.expired():
                 raise
@@ -175,14 +175,14 @@ class Execution:
         earlier = [step.response for step in shown] if self._previous is None else [self._previous]
         self._schedule.set_workflow(workflow, needed, early_stops, earlier)
 
-    def _start_ready(self) -> list[int]:
+    def _get_ready(self) -> list[int]:
         # While steps are being cancelled, the schedule still has the steps that the whole workflow does not have.
-        return [] if self._state == "abandoning" else self._schedule.start_ready()
+        return [] if self._state == "abandoning" else self._schedule.get_ready()
 
     def _start(self, position: int) -> None:
-        self._tasks[position] = self._group.create_task(self._follow([position]))
+        self._tasks[position] = self._group.create_task(self._run_steps([position]))
 
-    async def _follow(self, ready: list[int]) -> None:
+    async def _run_steps(self, ready: list[int]) -> None:
         """Run the steps in `ready`, then the steps that become ready after them. A chain of steps stays in one task."""
         task = asyncio.current_task()
         assert task is not None
@@ -209,7 +209,7 @@ class Execution:
             else:
                 refused = outcome.refused or self._is_starved(position, log)
                 end("refused" if refused else "failed", error=outcome.error)
-            ready = self._start_ready()
+            ready = self._get_ready()
 
     def _end(
         self,

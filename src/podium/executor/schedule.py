@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from podium.executor.early_stopping import EarlyStopping
+from podium.executor.early_stopping import EarlyStoppingVote
 from podium.trace import Span
 from podium.workflow import Step, Workflow
 
-_NO_EARLY_STOPS: Mapping[int, EarlyStopping] = MappingProxyType({})
+_NO_EARLY_STOPS: Mapping[int, EarlyStoppingVote] = MappingProxyType({})
 
 
 class Schedule:
@@ -35,7 +35,7 @@ class Schedule:
         self,
         workflow: Workflow,
         planned_steps: Sequence[int],
-        early_stops: Mapping[int, EarlyStopping] = _NO_EARLY_STOPS,
+        early_stops: Mapping[int, EarlyStoppingVote] = _NO_EARLY_STOPS,
         earlier_responses: Sequence[str] = (),
     ) -> None:
         """Set the workflow, and which of its steps are run. Steps that have started keep their positions. Votes may
@@ -45,8 +45,8 @@ class Schedule:
         self.reads = tuple(workflow.reads(position) for position in range(len(workflow.steps)))
         self._undeferred = set() if early_stops else set(planned_steps)
 
-    def start_ready(self) -> list[int]:
-        """Start the steps whose inputs have all ended and that no vote defers, and return them."""
+    def get_ready(self) -> list[int]:
+        """The steps whose inputs have all ended and that no vote defers. They count as started from now on."""
         if self._early_stops:
             self._continue_votes()
         ready = [
@@ -79,14 +79,14 @@ class Schedule:
 
     def is_unneeded(self, position: int) -> bool:
         """Whether a step need not be run, since a vote is certain without it."""
-        return position not in self._steps_needed(EarlyStopping.skips)
+        return position not in self._steps_needed(EarlyStoppingVote.skips)
 
     def _continue_votes(self) -> None:
         """For each vote whose started steps have all ended, choose the steps that start next."""
         waited_for = [
             stop.next_steps(self._earlier_responses, self.spans) for stop in self._early_stops.values()
         ]
-        undeferred = self._steps_needed(EarlyStopping.defers)
+        undeferred = self._steps_needed(EarlyStoppingVote.defers)
         waited = tuple(sorted({j for positions in waited_for for j in positions}))
         self.deciding_steps.update((position, waited) for position in undeferred - self._undeferred)
         self._undeferred = undeferred
@@ -99,7 +99,7 @@ class Schedule:
                 return False
         return True
 
-    def _steps_needed(self, is_left_out: Callable[[EarlyStopping, int], bool]) -> set[int]:
+    def _steps_needed(self, is_left_out: Callable[[EarlyStoppingVote, int], bool]) -> set[int]:
         """The last step, and every step that it needs directly or through others. `is_left_out` says whether a vote
         leaves out a step that it reads."""
         if not self._early_stops:
