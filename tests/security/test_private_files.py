@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from podium.calls.shared_spend_limit import STATE, SharedSpendLimit
-from podium.server.keys.key_store import KEYS
+from podium.server.keys.key_store import KEY_TABLES
 from podium.store import TraceStore
 from podium.workers.response_cache import ResponseCache
 
@@ -21,7 +21,7 @@ KEPT: dict[str, Callable[[Path], object]] = {
     "traces": TraceStore,
     "answers": ResponseCache,
     "spending": STATE.open,
-    "keys": KEYS.file.open,
+    "keys": KEY_TABLES.file.open,
 }
 
 

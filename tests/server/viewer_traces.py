@@ -127,10 +127,10 @@ def keep_rows(path: Path, count: int) -> Path:
     def rows() -> Iterator[TraceRow]:
         for number in range(count):
             question = f"Question number {number}"
-            listed = list(row.listed)
-            listed[:2] = 1.7e9 + number, f"{number:032x}"
-            listed[4], listed[10] = question, question.lower()
-            yield row._replace(listed=tuple(listed))
+            listed = row.listed._replace(
+                started=1.7e9 + number, id=f"{number:032x}", question=question, searched=question.lower()
+            )
+            yield row._replace(listed=listed)
 
     with TraceStore(path) as store:
         TraceRows(store.database).write(rows())

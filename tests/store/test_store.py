@@ -259,7 +259,7 @@ def test_a_trace_that_cannot_be_written_at_all_does_not_stop_the_others(tmp_path
     write = TraceRows.write
 
     def refuse(table: TraceRows, rows: list[TraceRow]) -> None:
-        if any(row.id == "b" * 32 for row in rows):
+        if any(row.listed.id == "b" * 32 for row in rows):
             raise StoreError("string or blob too big", retryable=False)
         write(table, rows)
 

@@ -35,7 +35,7 @@ async def pages(store: TraceStore, filters: TraceFilters, limit: int) -> list[Tr
 async def test_pages_of_partial_scans_list_each_trace_once(
     kept: TraceStore, make_trace: MakeTrace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("podium.store.query.SCANNED", 4)
+    monkeypatch.setattr("podium.store.query.MAX_SCANNED", 4)
     made = []
     for number, (owner, planner, status, worker) in enumerate(
         product(("shop", "home"), ("conductor", "random"), ("ok", "failed"), ("ada", "bob"))
@@ -69,7 +69,7 @@ async def test_pages_of_partial_scans_list_each_trace_once(
 async def test_empty_page_has_a_cursor_to_read_on(
     kept: TraceStore, make_trace: MakeTrace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("podium.store.query.SCANNED", 3)
+    monkeypatch.setattr("podium.store.query.MAX_SCANNED", 3)
     for number in range(7):
         text = "needle" if number == 0 else "hay"
         kept.add(make_trace(f"t{number}", started_at=f"2026-03-0{1 + number}T00:00:00Z", text=text))

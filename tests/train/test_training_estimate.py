@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM, Qwen2Config, Qwen3Config
 
 from podium.executor.estimate import estimate_plan
 from podium.scoring import ScoringSettings
-from podium.store.answers import PastAnswers
+from podium.store.past_answers import PastAnswers
 from podium.tasks.task import Grade, Task
 from podium.trace import Reply
 from podium.train.estimate import (

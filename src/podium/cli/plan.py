@@ -24,7 +24,7 @@ from podium.executor.estimate import (
     estimate_plan,
 )
 from podium.sqlite_files import check_is_address_or_file
-from podium.store.answers import PastAnswers, past_answers
+from podium.store.past_answers import PastAnswers, read_past_answers
 from podium.team.team import Team
 from podium.workflow import Workflow, topology
 
@@ -89,7 +89,7 @@ def _past(store: str | None) -> Mapping[str, PastAnswers]:
     if store is None:
         return {}
     check_is_address_or_file(store)
-    return past_answers(Path(store)) if Path(store).is_file() else {}
+    return read_past_answers(Path(store)) if Path(store).is_file() else {}
 
 
 def _notes(workflow: Workflow, expected: PlanEstimate) -> list[str]:

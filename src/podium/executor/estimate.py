@@ -17,7 +17,7 @@ from podium.calls.rate_limiter import model_key
 from podium.calls.worker_call import first_reservation
 from podium.executor.early_stopping import answering_steps
 from podium.executor.step_input import build_messages
-from podium.store.answers import PastAnswers
+from podium.store.past_answers import PastAnswers
 from podium.types import (
     ANSWER_WHOLE_QUESTION,
     DEFAULT_OPTIONS,

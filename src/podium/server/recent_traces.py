@@ -12,7 +12,7 @@ from typing import Any
 from podium.errors import StoreError
 from podium.executor.estimate import ASSUMED_TOKENS, MIN_PAST_ANSWERS, StepEstimate, estimate_plan
 from podium.store import TraceStore
-from podium.store.answers import NEWEST, answers_in
+from podium.store.past_answers import NEWEST, past_answers_in
 from podium.trace import Trace
 from podium.types import Price, Question
 from podium.workers.pool import Pool
@@ -57,7 +57,7 @@ class RecentTraces:
             # The plan is paid for and its caller is waiting, so a failing store must not lose it.
             _LOG.error("Plans are estimated without newer answers: %s", error)
             traces = self._traces
-        expected = estimate_plan(workflow, pool, question, past=answers_in(traces))
+        expected = estimate_plan(workflow, pool, question, past=past_answers_in(traces))
         steps = [
             asdict(step) | {"source": _source(step, pool.named(step.worker).profile.price)}
             for step in expected.steps

@@ -31,9 +31,9 @@ from sqlalchemy.sql import visitors
 
 from podium.errors import UsageError
 from podium.store.database import SqlContains
-from podium.store.schema import COSTS, DOCUMENTS, TRACES, WORKED
+from podium.store.schema import COSTS, DOCUMENTS, TRACES, WORKERS
 from podium.trace.model import OutcomeVerdict, TraceStatus
-from podium.trace.serialization import storable, to_searched
+from podium.trace.serialization import searchable, storable
 from podium.types import FrozenModel
 
 MAX_PAGE = 200
@@ -67,7 +67,7 @@ class TraceConditions(FrozenModel):
 
 
 class TraceFilters(TraceConditions):
-    """The conditions on traces to find."""
+    """The conditions of users, and whose traces are searched."""
 
     owner: str | None = None
     """The name of the key that the request used."""
@@ -121,10 +121,10 @@ _UNPRICED = (
     .where(COSTS.c.started == TRACES.c.started, COSTS.c.id == TRACES.c.id, COSTS.c.unpriced > 0)
     .exists()
 )
-LISTED = [*(TRACES.c[name] for name in _NAMES[:-1]), _UNPRICED]
-_COUNTED, _COUNTED_FILTERED = 100_000, 10_000
+SUMMARY_COLUMNS = [*(TRACES.c[name] for name in _NAMES[:-1]), _UNPRICED]
+_MAX_COUNTED, _MAX_COUNTED_FILTERED = 100_000, 10_000
 """The most traces that are counted: without filters or only by owner, and with other filters."""
-SCANNED = 10_000
+MAX_SCANNED = 10_000
 """The most traces that one page reads to find those that pass filters without an index."""
 
 IndexedFilter = Literal["outcome", "status", "owner", "worker", "planner"]
@@ -138,9 +138,9 @@ class TraceStatements:
         self.index = _driving_index(filters)
         """The filter whose index is read. None if the table itself is read."""
         by_worker = self.index == "worker"
-        same = and_(WORKED.c.started == TRACES.c.started, WORKED.c.id == TRACES.c.id)
-        self._table: FromClause = WORKED if by_worker else TRACES
-        self._source: FromClause = WORKED.join(TRACES, same) if by_worker else TRACES
+        same = and_(WORKERS.c.started == TRACES.c.started, WORKERS.c.id == TRACES.c.id)
+        self._table: FromClause = WORKERS if by_worker else TRACES
+        self._source: FromClause = WORKERS.join(TRACES, same) if by_worker else TRACES
         self._others = self._other_conditions(TRACES.c)
 
     def page(self, cursor: str | None, limit: int) -> Select[Any]:
@@ -153,14 +153,16 @@ class TraceStatements:
         if not 1 <= limit <= MAX_PAGE:
             raise UsageError(f"limit={limit}: one page has from 1 to {MAX_PAGE} traces.")
         if not self._others:
-            return self._newest_first(self._scan(LISTED, cursor), limit + 1)
+            return self._newest_first(self._scan(SUMMARY_COLUMNS, cursor), limit + 1)
         # Of a trace that does not pass, only the columns of the filters are read.
-        scanned = self._newest_first(self._scan(self._scanned_columns(), cursor), SCANNED).subquery("scanned")
+        scanned = self._newest_first(self._scan(self._scanned_columns(), cursor), MAX_SCANNED).subquery(
+            "scanned"
+        )
         # There is no ORDER BY, since rows come in the order of the inner query, and reading ends at the limit.
         passing = select(scanned.c.started, scanned.c.id).where(*self._other_conditions(scanned.c))
         passing_page = passing.limit(_count(limit + 1)).subquery("found")
         same = and_(TRACES.c.started == passing_page.c.started, TRACES.c.id == passing_page.c.id)
-        listed = select(*LISTED).select_from(passing_page).join(TRACES, same)
+        listed = select(*SUMMARY_COLUMNS).select_from(passing_page).join(TRACES, same)
         return listed.order_by(passing_page.c.started.desc(), passing_page.c.id.desc())
 
     def end_of_scan(self, cursor: str | None) -> Select[Any] | None:
@@ -169,19 +171,19 @@ class TraceStatements:
         if not self._others:
             return None
         last = self._indexed([self._table.c.id, self._table.c.started], self._table, cursor)
-        return self._newest_first(last, 1).offset(_count(SCANNED - 1))
+        return self._newest_first(last, 1).offset(_count(MAX_SCANNED - 1))
 
     def count(self) -> Select[Any]:
         """Counts the traces that pass the filters. The count is NULL if there are too many."""
         if not self._others:
             only_owner = self._filters == TraceFilters(owner=self._filters.owner)
-            most = _COUNTED if only_owner else _COUNTED_FILTERED
+            most = _MAX_COUNTED if only_owner else _MAX_COUNTED_FILTERED
             passing = self._indexed([literal_column("1").label("one")], self._table)
             counted = passing.limit(_count(most + 1)).subquery("passing")
             return select(func.nullif(func.count(), most + 1)).select_from(counted)
-        scanned = self._scan(self._scanned_columns()).limit(_count(SCANNED + 1)).subquery("scanned")
+        scanned = self._scan(self._scanned_columns()).limit(_count(MAX_SCANNED + 1)).subquery("scanned")
         passing_count = func.count(case((and_(*self._other_conditions(scanned.c)), 1)))
-        return select(case((func.count() <= SCANNED, passing_count))).select_from(scanned)
+        return select(case((func.count() <= MAX_SCANNED, passing_count))).select_from(scanned)
 
     def documents(self, after: tuple[float, str] | None, limit: int) -> Select[Any]:
         """Selects start, id and document, oldest first, after the trace `after`."""
@@ -205,7 +207,7 @@ class TraceStatements:
         filters, started = self._filters, self._table.c.started
         where: list[ColumnElement[bool]] = []
         if self.index == "worker":
-            where.append(WORKED.c.worker == storable(filters.worker or ""))
+            where.append(WORKERS.c.worker == storable(filters.worker or ""))
         elif self.index is not None:
             where.append(self._condition(self.index, TRACES.c))
         if self.index == "status":  # This tells the database that its partial index has all matching rows.
@@ -236,7 +238,7 @@ class TraceStatements:
         if filters.max_cost is not None:
             where.append(columns.cost_usd <= filters.max_cost)
         if filters.q:
-            where.append(SqlContains(columns.searched, to_searched(filters.q)))
+            where.append(SqlContains(columns.searched, searchable(filters.q)))
         return where
 
     def _scanned_columns(self) -> list[ColumnElement[Any]]:
@@ -276,7 +278,7 @@ def prefix_statement(prefix: str, owner: str | None) -> Select[Any]:
 
 
 def read_summary(row: Sequence[Any]) -> TraceSummary | None:
-    """The summary in a row of `LISTED`. None if the row is damaged."""
+    """The summary in a row of `SUMMARY_COLUMNS`. None if the row is damaged."""
     listed = dict(zip(_NAMES, row, strict=True))
     try:
         listed["started"] = datetime.fromtimestamp(listed["started"], UTC)

@@ -1,7 +1,7 @@
 """The tables of a store of traces, for SQLite and PostgreSQL alike.
 
 A trace has a row of `DOCUMENTS` with the whole trace, a narrow row of `TRACES` with what lists and filters read, a row
-of `WORKED` for each worker, and rows of `COSTS`. `serialization` makes the rows, and `trace_rows` writes them.
+of `WORKERS` for each worker, and rows of `COSTS`. `serialization` makes the rows, and `trace_rows` writes them.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ TRACES = _table(
     ),
 )  # fmt: skip
 """`workers` is a list in JSON."""
-WORKED = _table(
+WORKERS = _table(
     "podium_worked", Column("worker", Text, primary_key=True), _started(), Column("id", _ID, primary_key=True)
 )
 COSTS = _table(
@@ -76,7 +76,7 @@ COSTS = _table(
     *_columns(Double, "usd unpaid_usd saved_usd"),
 )
 """The costs of each worker of a trace, and of its plans."""
-SPENT = _table(
+DAILY_COSTS = _table(
     "podium_spent",
     *_columns(Text, "day owner planner worker", key=True),
     *_columns(BigInteger, "questions calls unpriced tokens"),
@@ -91,6 +91,6 @@ BACKGROUND = _table(
     *_columns(Integer, "begun cancelled"),
 )
 WAY_OUT = "give another with --store"
-STORE = Tables(
+TRACE_TABLES = Tables(
     "trace store", application_id=0x506F4469, version=1, metadata=_METADATA, way_out=WAY_OUT
 )  # "PoDi"

@@ -16,7 +16,7 @@ from pydantic import computed_field
 from sqlalchemy import Column, ColumnElement, Select, and_, case, func, select
 
 from podium.errors import UsageError
-from podium.store.schema import COSTS, SPENT, TRACES
+from podium.store.schema import COSTS, DAILY_COSTS, TRACES
 from podium.trace.costs import PLANNING
 from podium.trace.serialization import storable
 from podium.types import FrozenModel
@@ -62,7 +62,7 @@ class SpendQuery:
 
     def sums(self) -> Select[Any]:
         """Selects the day, the name of the group, and the fields of `SpendSums` in their order."""
-        spent = SPENT.c
+        spent = DAILY_COSTS.c
         name = spent[_COLUMN[self.by]]
 
         def total(column: Column[Any], *, of_plans: bool = False) -> ColumnElement[Any]:

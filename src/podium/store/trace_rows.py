@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 
 from podium.store.database import Database
-from podium.store.schema import BACKGROUND, COSTS, DOCUMENTS, SPENT, TRACES, WORKED
+from podium.store.schema import BACKGROUND, COSTS, DAILY_COSTS, DOCUMENTS, TRACES, WORKERS
 from podium.trace.costs import Cost
 from podium.trace.model import Trace, TraceStatus
 from podium.trace.serialization import TraceRow, storable, to_row
@@ -43,44 +43,46 @@ class TraceRows:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        insert = database.insert(SPENT)
-        added = {name: SPENT.c[name] + insert.excluded[name] for name in ("questions", *_SUMMED)}
-        self._upsert = insert.on_conflict_do_update(index_elements=list(SPENT.primary_key), set_=added)
+        insert = database.insert(DAILY_COSTS)
+        added = {name: DAILY_COSTS.c[name] + insert.excluded[name] for name in ("questions", *_SUMMED)}
+        self._upsert = insert.on_conflict_do_update(index_elements=list(DAILY_COSTS.primary_key), set_=added)
 
     def write(self, rows: Iterable[TraceRow]) -> None:
         """Write all rows or none. A row replaces a row with the same id."""
         remaining = iter(rows)
         with self._database.transaction() as connection:
             while batch := list(islice(remaining, _BATCH)):
-                self._write(connection, list({row.id: row for row in batch}.values()))
+                self._write(connection, list({row.listed.id: row for row in batch}.values()))
 
     def _write(self, connection: Connection, rows: Sequence[TraceRow]) -> None:
         statement = select(DOCUMENTS.c.started, DOCUMENTS.c.id).where(
-            DOCUMENTS.c.id.in_([row.id for row in rows])
+            DOCUMENTS.c.id.in_([row.listed.id for row in rows])
         )
         if replaced := connection.execute(statement).fetchall():
             self._remove(connection, [(started, id_) for started, id_ in replaced])
-        insert = self._database.insert_rows
-        insert(connection, DOCUMENTS, [(row.id, row.started, row.document) for row in rows])
-        insert(connection, TRACES, [row.listed for row in rows])
-        insert(connection, WORKED, [(name, row.started, row.id) for row in rows for name in row.workers])
-        costs: list[tuple[Any, ...]] = []
+        documents, workers, costs = [], [], list[tuple[Any, ...]]()
         sums: dict[tuple[str, ...], list[float]] = {}
-        for row in rows:
-            planner, owner = row.listed[2], row.listed[8] or ""
-            day = datetime.fromtimestamp(row.started, UTC).date().isoformat()
-            for cost in row.costs:
-                costs.append((row.started, row.id, cost.worker, day, owner, planner, *cost[1:]))
+        for document, listed, names, costs_of_trace in rows:
+            started, id_, planner, owner = listed.started, listed.id, listed.planner, listed.owner or ""
+            documents.append((id_, started, document))
+            workers += [(name, started, id_) for name in names]
+            day = datetime.fromtimestamp(started, UTC).date().isoformat()
+            for cost in costs_of_trace:
+                costs.append((started, id_, cost.worker, day, owner, planner, *cost[1:]))
                 added = sums.setdefault((day, owner, planner, cost.worker), [0] * (1 + len(_SUMMED)))
                 for column, figure in enumerate((1, *cost[1:])):
                     added[column] += figure
+        insert = self._database.insert_rows
+        insert(connection, DOCUMENTS, documents)
+        insert(connection, TRACES, [row.listed for row in rows])
+        insert(connection, WORKERS, workers)
         insert(connection, COSTS, costs)
         self._add_sums(connection, sums.items())
 
     def _add_sums(
         self, connection: Connection, sums: Iterable[tuple[Sequence[str], Sequence[float]]]
     ) -> None:
-        names = [column.name for column in SPENT.c]
+        names = [column.name for column in DAILY_COSTS.c]
         values = [dict(zip(names, (*key, *figures), strict=True)) for key, figures in sums]
         if values:
             connection.execute(self._upsert, values)
@@ -91,10 +93,10 @@ class TraceRows:
         sums = select(*group, func.count(), *(func.sum(COSTS.c[name]) for name in _SUMMED))
         removed = connection.execute(sums.where(_has_key(COSTS, keys)).group_by(*group)).fetchall()
         self._add_sums(connection, [(row[:4], [-figure for figure in row[4:]]) for row in removed])
-        connection.execute(delete(SPENT).where(SPENT.c.questions <= 0))
+        connection.execute(delete(DAILY_COSTS).where(DAILY_COSTS.c.questions <= 0))
         workers = select(TRACES.c.workers).where(_has_key(TRACES, keys))
         by_worker = _worked_by(connection.execute(workers).scalars().all(), len(keys))
-        connection.execute(delete(WORKED).where(*by_worker, _has_key(WORKED, keys)))
+        connection.execute(delete(WORKERS).where(*by_worker, _has_key(WORKERS, keys)))
         for table in (COSTS, TRACES):
             connection.execute(delete(table).where(_has_key(table, keys)))
         connection.execute(delete(DOCUMENTS).where(DOCUMENTS.c.id.in_([id_ for _, id_ in keys])))
@@ -114,14 +116,14 @@ class TraceRows:
     def set_outcome(self, trace: Trace, owner: str | None = None) -> bool:
         """Write the outcome of a trace. Returns False if it was deleted or replaced meanwhile, or has another owner."""
         row = to_row(trace)
+        id_ = row.listed.id
         with self._database.transaction() as connection:
-            stored = self._stored_row(connection, row.id)
+            stored = self._stored_row(connection, id_)
             if stored is None or stored.status != trace.status or owner not in (None, stored.owner):
                 return False
-            outcome = None if trace.outcome is None else trace.outcome.verdict
-            is_trace = _has_key(TRACES, [(stored.started, row.id)])
-            connection.execute(update(TRACES).where(is_trace).values(outcome=outcome))
-            is_document = DOCUMENTS.c.id == row.id
+            is_trace = _has_key(TRACES, [(stored.started, id_)])
+            connection.execute(update(TRACES).where(is_trace).values(outcome=row.listed.outcome))
+            is_document = DOCUMENTS.c.id == id_
             connection.execute(update(DOCUMENTS).where(is_document).values(document=row.document))
         return True
 
@@ -144,10 +146,10 @@ def _has_key(table: Table, keys: Sequence[tuple[float, str]]) -> ColumnElement[b
 
 
 def _worked_by(lists: Sequence[str], traces: int) -> list[ColumnElement[bool]]:
-    """Whether a row of `WORKED` is of a worker in these lists, so that its index can be read. No condition if the list
+    """Whether a row of `WORKERS` is of a worker in these lists, so that its index can be read. No condition if the list
     of one of the traces is missing or damaged: then all rows are read."""
     try:
         workers = {str(worker) for listed in lists for worker in json.loads(listed)}
     except (TypeError, ValueError):
         return []
-    return [WORKED.c.worker.in_(sorted(workers))] if len(lists) == traces else []
+    return [WORKERS.c.worker.in_(sorted(workers))] if len(lists) == traces else []

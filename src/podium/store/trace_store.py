@@ -32,7 +32,7 @@ from podium.store.query import (
     read_summary,
     write_cursor,
 )
-from podium.store.schema import STORE, WAY_OUT
+from podium.store.schema import TRACE_TABLES, WAY_OUT
 from podium.store.spend import SpendQuery, SpendReport
 from podium.store.trace_rows import TraceRows
 from podium.store.write_queue import WriteQueue
@@ -80,7 +80,7 @@ class TraceStore:
             if not file.is_file():
                 raise UsageError(f"There is no trace store at {file}; `podium ask` makes one, or {WAY_OUT}.")
             read_only = read_only or not os.access(file, os.W_OK)
-        self.database = Database(file or address, STORE, read_only=read_only)
+        self.database = Database(file or address, TRACE_TABLES, read_only=read_only)
         self.name = self.database.display_name
         """The file or the address, without a password."""
         self.shared = not alone or file is None
@@ -132,7 +132,7 @@ class TraceStore:
         # The traces are collected in a temporary file, so that a slow source never locks the store.
         with TemporaryFile() as spool:
             for trace in traces:
-                pickle.dump(tuple(to_row(trace)), spool)
+                pickle.dump(to_row(trace), spool)
                 count += 1
             spool.seek(0)
             self._rows.write(_load(spool, count))
@@ -200,7 +200,7 @@ class TraceStore:
 
     def page(self, filters: TraceFilters, cursor: str | None = None, limit: int = 50) -> TracePage:
         """At most `limit` traces that pass the filters, from `cursor` on. Traces that are added between two calls do
-        not shift the pages. If a filter has no index, one page reads at most `SCANNED` traces, so it may have fewer
+        not shift the pages. If a filter has no index, one page reads at most `MAX_SCANNED` traces, so it may have fewer
         than `limit` although more traces pass.
 
         Raises:
@@ -317,4 +317,4 @@ def _key_of_first(rows: Sequence[Sequence[Any]]) -> tuple[float, str] | None:
 
 def _load(spool: BinaryIO, count: int) -> Iterator[TraceRow]:
     for _ in range(count):
-        yield TraceRow(*pickle.load(spool))
+        yield pickle.load(spool)

@@ -251,7 +251,7 @@ class WriteQueue:
             return []
         if len(rows) > 1:
             return [refused for row in rows for refused in self._write_accepted([row])]
-        _log.error("The trace %s cannot be kept: %s", rows[0].id, reason)
+        _log.error("The trace %s cannot be kept: %s", rows[0].listed.id, reason)
         return [(rows[0], reason)]
 
     def _remove(self, rows: Sequence[TraceRow]) -> None:

@@ -10,14 +10,14 @@ import json
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, TextIO
+from typing import NamedTuple, TextIO
 
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from podium.errors import UsageError
 from podium.trace.costs import Cost, costs_of
-from podium.trace.model import Trace
+from podium.trace.model import OutcomeVerdict, Trace, TraceStatus
 from podium.trace.validation import find_flaw
 
 
@@ -88,51 +88,58 @@ _SEARCHED = 1000
 """A search covers this many characters at the beginning and at the end of a question, since a question may be long."""
 
 
+class ListedTrace(NamedTuple):
+    """What lists and filters read of a trace: a row of `schema.TRACES`, whose columns have this order."""
+
+    started: float
+    """When the question was asked, in seconds since 1970."""
+    id: str
+    """The trace's id, without the characters that some databases cannot store."""
+    planner: str
+    status: TraceStatus
+    question: str
+    calls: int
+    cost_usd: float
+    seconds: float
+    owner: str | None
+    workers: str
+    """The workers' names, as a list in JSON."""
+    searched: str
+    outcome: OutcomeVerdict | None
+
+
 class TraceRow(NamedTuple):
     """A trace as a store keeps it."""
 
     document: str
     """The whole trace as JSON."""
-    listed: tuple[Any, ...]
-    """The row of `schema.TRACES`, which begins with start and id."""
+    listed: ListedTrace
     workers: tuple[str, ...]
     costs: tuple[Cost, ...]
-
-    @property
-    def started(self) -> float:
-        """When the question was asked, in seconds since 1970."""
-        started: float = self.listed[0]
-        return started
-
-    @property
-    def id(self) -> str:
-        """The trace's id, without the characters that some databases cannot store."""
-        id_: str = self.listed[1]
-        return id_
 
 
 def to_row(trace: Trace) -> TraceRow:
     """The database row of a trace."""
     workers = tuple(dict.fromkeys(storable(span.answered_by or span.worker) for span in trace.spans))
-    listed = (
-        to_seconds(trace.started_at),
-        storable(trace.id),
-        storable(trace.planner),
-        trace.status,
-        storable(trace.question.text[:_QUESTION_START]),
-        trace.calls,
-        trace.cost_usd,
-        trace.seconds,
-        None if trace.owner is None else storable(trace.owner),
-        json.dumps(workers, ensure_ascii=False),
-        to_searched(trace.question.text),
-        None if trace.outcome is None else trace.outcome.verdict,
+    listed = ListedTrace(
+        started=to_seconds(trace.started_at),
+        id=storable(trace.id),
+        planner=storable(trace.planner),
+        status=trace.status,
+        question=storable(trace.question.text[:_QUESTION_START]),
+        calls=trace.calls,
+        cost_usd=trace.cost_usd,
+        seconds=trace.seconds,
+        owner=None if trace.owner is None else storable(trace.owner),
+        workers=json.dumps(workers, ensure_ascii=False),
+        searched=searchable(trace.question.text),
+        outcome=None if trace.outcome is None else trace.outcome.verdict,
     )
     costs = tuple(Cost(storable(cost.worker), *cost[1:]) for cost in costs_of(trace))
     return TraceRow(to_json(trace), listed, workers, costs)
 
 
-def to_searched(text: str) -> str:
+def searchable(text: str) -> str:
     """The part of a question that searches read: its beginning and end, in folded case."""
     if len(text) > 2 * _SEARCHED:
         text = f"{text[:_SEARCHED]}\n{text[-_SEARCHED:]}"

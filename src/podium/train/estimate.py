@@ -18,7 +18,7 @@ from podium.executor.estimate import Range, Workload, estimate_plan
 from podium.planners.controls import random_workflow
 from podium.rollout.pool_sampling import PoolSampler
 from podium.scoring import ScoringSettings
-from podium.store.answers import PastAnswers
+from podium.store.past_answers import PastAnswers
 from podium.tasks import Task
 from podium.train.settings import TrainSettings
 from podium.train.shape import ModelShape

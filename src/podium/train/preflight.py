@@ -22,7 +22,7 @@ from podium.rollout.run_folder import RunFolder
 from podium.scoring import RolloutRequest, ScoringSession
 from podium.scoring.training_tasks import open_training_tasks, open_validation_tasks, without_held_out
 from podium.sqlite_files import default_store
-from podium.store.answers import past_answers
+from podium.store.past_answers import read_past_answers
 from podium.tasks import Task
 from podium.team.team_file import open_pool
 from podium.train.engine import PreparedTraining, TrainingEngine
@@ -241,7 +241,7 @@ async def _check_questions(checks: Preflight, pool: Pool, on_warning: Callable[[
         return
     await _check_prompts(checks, session)
     store = Path(default_store())  # The user's earlier traces have the lengths of workers' answers.
-    past = checks.attempt(lambda: past_answers(store) if store.is_file() else {})
+    past = checks.attempt(lambda: read_past_answers(store) if store.is_file() else {})
     checks.workers = estimate_workers(
         settings,
         pool,

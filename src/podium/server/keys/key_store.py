@@ -107,7 +107,7 @@ _SPENDING = Table(
     Column("held", BigInteger),
     sqlite_with_rowid=False,
 )
-KEYS = Tables(
+KEY_TABLES = Tables(
     "file of keys",
     application_id=0x506F444B,  # "PoDK"
     version=3,
@@ -138,7 +138,7 @@ class KeyStore:
             raise UsageError(
                 f"There is no file of keys at {location}; `podium keys add` makes one, or give the server's --store."
             )
-        self._database = Database(location, KEYS, clock=clock)
+        self._database = Database(location, KEY_TABLES, clock=clock)
 
     async def add(self, key: StoredKey) -> bool:
         """Store a key. Returns False, and changes nothing, if the name or id exists already."""

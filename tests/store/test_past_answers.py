@@ -9,7 +9,7 @@ import pytest
 
 from podium.errors import UsageError
 from podium.store import TraceStore
-from podium.store.answers import PastAnswers, past_answers
+from podium.store.past_answers import PastAnswers, read_past_answers
 from podium.trace import Plan, Reply, RoundTrace, Span, Trace
 from podium.types import Usage
 from podium.workflow import Acceptance
@@ -60,7 +60,7 @@ def test_past_answers_are_grouped_by_the_answering_worker(keep: Callable[..., Pa
     store = keep(
         [span(10), span(20, "bob", reply=Reply("5", Usage(output_tokens=20), latency_s=0.5))], [span(30)]
     )
-    assert past_answers(store) == {
+    assert read_past_answers(store) == {
         "ada": PastAnswers((30, 10), (2.5, 2.5)),
         "bob": PastAnswers((20,), (0.5,)),
     }
@@ -76,23 +76,23 @@ def test_failed_and_cached_steps_are_no_past_answers(keep: Callable[..., Path]) 
         ],
         [],
     )
-    assert past_answers(store) == {"ada": PastAnswers((40,), (2.5,))}
+    assert read_past_answers(store) == {"ada": PastAnswers((40,), (2.5,))}
 
 
 def test_only_the_newest_traces_count(keep: Callable[..., Path]) -> None:
     store = keep([span(1)], [span(2)], [span(3)])
-    assert past_answers(store, newest=2)["ada"].output_tokens == (3, 2)
+    assert read_past_answers(store, newest=2)["ada"].output_tokens == (3, 2)
 
 
 def test_a_file_that_is_no_store_is_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("These are notes, and no database, at some length. " * 10)
     with pytest.raises(UsageError, match="cannot be opened"):
-        past_answers(tmp_path / "notes.txt")
+        read_past_answers(tmp_path / "notes.txt")
     assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
 
 
 def test_reading_leaves_nothing_behind(keep: Callable[..., Path]) -> None:
     store = keep([span(1)])
     before = store.read_bytes()
-    past_answers(store)
+    read_past_answers(store)
     assert store.read_bytes() == before

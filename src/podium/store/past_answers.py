@@ -25,7 +25,7 @@ class PastAnswers:
         return len(self.output_tokens)
 
 
-def answers_in(traces: Iterable[Trace]) -> Mapping[str, PastAnswers]:
+def past_answers_in(traces: Iterable[Trace]) -> Mapping[str, PastAnswers]:
     """The past answers in `traces`, by the name of the worker that answered. Cached answers are left out, since they
     are copies."""
     pairs: dict[str, list[tuple[int, float]]] = {}
@@ -36,11 +36,11 @@ def answers_in(traces: Iterable[Trace]) -> Mapping[str, PastAnswers]:
     return {worker: PastAnswers(*zip(*of_worker, strict=True)) for worker, of_worker in pairs.items()}
 
 
-def past_answers(store: Path, *, newest: int = NEWEST) -> Mapping[str, PastAnswers]:
+def read_past_answers(store: Path, *, newest: int = NEWEST) -> Mapping[str, PastAnswers]:
     """The past answers in the newest traces of a file, which is not changed.
 
     Raises:
         UsageError: the file is not a store of traces, or cannot be read.
     """
     with TraceStore(store, read_only=True) as traces:
-        return answers_in(traces.newest(newest))
+        return past_answers_in(traces.newest(newest))
