@@ -16,7 +16,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import Receive, Scope, Send
 
 from podium import __version__
-from podium.server import operations, viewer
+from podium.server import monitoring, viewer
 from podium.server.anthropic import messages
 from podium.server.api import ask, pool, runs, spend, traces
 from podium.server.api_errors import ERROR_RESPONSES, add_error_handlers
@@ -41,7 +41,7 @@ def create_app(service: Service) -> FastAPI:
     """The application over `service`. It closes the service when it shuts down."""
     background = BackgroundQuestions(service)
     in_flight = InFlightRequests()
-    metrics = operations.Metrics(service, in_flight)
+    metrics = monitoring.Metrics(service, in_flight)
     service.observers.append(metrics.observe)
 
     @asynccontextmanager
@@ -73,7 +73,7 @@ def create_app(service: Service) -> FastAPI:
         module.add_routes(app, service, background)
     if service.settings.serve.viewer:
         viewer.add_routes(app)
-    operations.add_routes(app, service, in_flight, metrics)
+    monitoring.add_routes(app, service, in_flight, metrics)
     # The middleware that is added last sees a request first.
     settings = service.settings.serve
     app.add_middleware(BodyLimits, max_bytes=settings.body_bytes, max_seconds=settings.body_seconds)

@@ -18,7 +18,7 @@ from podium.errors import APIError
 from podium.server.api_errors import forbidden, invalid, send_error
 from podium.server.in_flight import SAFE_METHODS
 from podium.server.keys.keys import is_loopback
-from podium.server.operations import OTHER, Metrics
+from podium.server.monitoring import OTHER, Metrics
 from podium.server.service import Service
 
 _CARELESS = re.compile("//|./$|^/v1/v1/")
