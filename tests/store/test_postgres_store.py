@@ -79,7 +79,7 @@ async def test_database_outage_is_logged_without_the_password(
     make_trace: MakeTrace,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    store = TraceStore(postgres_url, patience_s=10.0)
+    store = TraceStore(postgres_url, close_timeout_s=10.0)
     with caplog.at_level(logging.DEBUG):
         postgres_server.stop()
         try:
@@ -99,7 +99,7 @@ async def test_database_outage_is_logged_without_the_password(
 async def test_a_connection_that_is_cut_costs_no_trace(
     postgres_url: str, postgres_server: PostgresServer, make_trace: MakeTrace
 ) -> None:
-    store = TraceStore(postgres_url, patience_s=10.0)
+    store = TraceStore(postgres_url, close_timeout_s=10.0)
     for number in range(20):
         for part in range(50):
             store.add(make_trace(f"{number:02}-{part:02}"))
@@ -119,7 +119,7 @@ async def test_a_database_that_hangs_blocks_only_its_readers(
     """One of whose table somebody else keeps a lock."""
     import psycopg  # noqa: PLC0415
 
-    store = TraceStore(postgres_url, patience_s=10.0)
+    store = TraceStore(postgres_url, close_timeout_s=10.0)
     other = await psycopg.AsyncConnection.connect(postgres_url)
     async with other.transaction():
         await other.execute("LOCK TABLE podium_documents")
@@ -164,7 +164,7 @@ async def test_trace_refused_by_the_database_is_set_aside_without_blocking(
     postgres_url: str, postgres_server: PostgresServer, make_trace: MakeTrace, tmp_path, monkeypatch
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    store = TraceStore(postgres_url, patience_s=10.0)
+    store = TraceStore(postgres_url, close_timeout_s=10.0)
     postgres_server.psql(
         "ALTER TABLE traces ADD CHECK (id <> 'bad')",
         database(postgres_url),
@@ -186,7 +186,7 @@ async def test_a_spilled_trace_that_the_database_refuses_blocks_no_others(
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     wide = make_trace("wide", planner=Random(0).randbytes(6000).hex())
-    stores = [TraceStore(postgres_url, patience_s=0.2) for _ in range(2)]
+    stores = [TraceStore(postgres_url, close_timeout_s=0.2) for _ in range(2)]
     postgres_server.stop()
     try:
         for store, ids in zip(stores, (("t1", "wide", "t2"), ("t3",)), strict=True):

@@ -274,7 +274,7 @@ async def test_adding_traces_does_not_block_or_lose_any_without_the_database(
 async def test_traces_beyond_the_queue_are_spilled_to_a_file_and_written_later(
     database, make_trace: MakeTrace, tmp_path: Path
 ) -> None:
-    store = database.open(most=6)
+    store = database.open(max_rows=6)
     with database.away():
         for number in range(20):
             store.add(make_trace(f"t{number:02}"))
@@ -291,8 +291,8 @@ async def test_a_queue_that_is_full_says_so(database, make_trace: MakeTrace, tmp
     """Where nothing can be put aside either."""
     (tmp_path / "data").mkdir(exist_ok=True)
     (tmp_path / "data" / "podium").touch()
-    store = database.open(most=3)
-    store._queue._spill = tmp_path / "data" / "podium"
+    store = database.open(max_rows=3)
+    store._queue._spill_folder = tmp_path / "data" / "podium"
     with database.away():
         for number in range(3):
             store.add(make_trace(f"t{number}"))
@@ -310,7 +310,7 @@ async def test_a_queue_that_is_full_says_so(database, make_trace: MakeTrace, tmp
 async def test_traces_unwritten_at_close_are_written_by_the_next_store(
     database, make_trace: MakeTrace, tmp_path: Path
 ) -> None:
-    store = database.open(patience_s=0.2)
+    store = database.open(close_timeout_s=0.2)
     with database.away():
         traces = [make_trace(f"t{number}") for number in range(3)]
         for trace in traces:
@@ -330,7 +330,7 @@ async def test_traces_unwritten_at_close_are_written_by_the_next_store(
 async def test_a_damaged_line_of_a_spill_file_is_set_aside(
     database, make_trace: MakeTrace, tmp_path: Path
 ) -> None:
-    store = database.open(patience_s=0.2)
+    store = database.open(close_timeout_s=0.2)
     with database.away():
         store.add(make_trace("t1"))
         with pytest.raises(StoreError):

@@ -30,7 +30,7 @@ from podium.team.team_file import TeamFile, open_pool
 from podium.team.team_worker import share_limits
 from podium.workers.pool import Pool
 
-_PATIENCE_S = 10.0
+_CLOSE_TIMEOUT_S = 10.0
 """Seconds for which the server tries at its end to write traces, before it spills them to a file."""
 _print_line = partial(print, flush=True)
 
@@ -95,7 +95,7 @@ async def _open_service(
     if store is None:
         raise UsageError("A server keeps its traces and keys in a store: name one, instead of store=false.")
     async with AsyncExitStack() as opened:
-        traces = TraceStore(store, alone=process is None, patience_s=_PATIENCE_S)
+        traces = TraceStore(store, alone=process is None, close_timeout_s=_CLOSE_TIMEOUT_S)
         opened.push_async_callback(asyncio.to_thread, traces.close)
         keys = Keys(open_key_store(store))
         opened.push_async_callback(keys.close)

@@ -90,8 +90,8 @@ class TraceStore:
         self.flush_elsewhere: Callable[[], object] | None = None
         """Waits until the other processes of the server have written the traces that they have made so far."""
         self._rows = TraceRows(self.database)
-        spill = data_folder() if file is None else file.resolve().parent
-        self._queue = WriteQueue(self._rows.write, self.name, spill=spill, **bounds)
+        spill_folder = data_folder() if file is None else file.resolve().parent
+        self._queue = WriteQueue(self._rows.write, self.name, spill_folder=spill_folder, **bounds)
 
     def __enter__(self) -> Self:
         return self

@@ -27,7 +27,7 @@ _GATHER_S = 0.02
 """Seconds that a row waits for further rows, unless a caller waits, since a transaction costs more than ten rows."""
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 5.0
-_JUST_NOW_S = 1.0
+_RECENT_S = 1.0
 _log = logging.getLogger("podium.trace")
 
 
@@ -36,28 +36,28 @@ class WriteQueue:
 
     Args:
         write: writes all rows or none. It raises a `StoreError`, which says whether a retry may help.
-        store: its name in messages.
-        spill: the folder for spill files.
-        most, most_characters: the most rows, and characters of all documents, that may wait.
-        patience_s: seconds for which `close` tries to write.
+        store_name: the store's name in messages.
+        spill_folder: the folder for spill files.
+        max_rows, max_characters: the most rows, and characters of all documents, that may wait.
+        close_timeout_s: seconds for which `close` tries to write.
     """
 
     def __init__(
         self,
         write: Callable[[Sequence[TraceRow]], None],
-        store: str,
+        store_name: str,
         *,
-        spill: Path,
-        most: int = 20_000,
-        most_characters: int = 512 * 2**20,
-        patience_s: float = 0.0,
+        spill_folder: Path,
+        max_rows: int = 20_000,
+        max_characters: int = 512 * 2**20,
+        close_timeout_s: float = 0.0,
     ) -> None:
         self._write = write
-        self._store = store
-        self._spill = spill
-        self._most = most
-        self._most_characters = most_characters
-        self._patience_s = patience_s
+        self._store_name = store_name
+        self._spill_folder = spill_folder
+        self._max_rows = max_rows
+        self._max_characters = max_characters
+        self._close_timeout_s = close_timeout_s
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         """For the thread that writes."""
@@ -74,8 +74,8 @@ class WriteQueue:
         """When writing last failed, on the monotonic clock."""
         self._refused: StoreError | None = None
         """The error of a row that the database refused for good. `flush` raises it once."""
-        where = store if "://" in store else os.path.realpath(store)
-        self._mark = f"unwritten-{sha256(os.fsencode(where)).hexdigest()[:8]}"
+        where = store_name if "://" in store_name else os.path.realpath(store_name)
+        self._prefix = f"unwritten-{sha256(os.fsencode(where)).hexdigest()[:8]}"
         self._spilled: list[Path] = []
         self._lost = 0
         self._close_by: float | None = None
@@ -101,10 +101,10 @@ class WriteQueue:
         """
         with self._changed:
             if self._close_by is not None:
-                raise RuntimeError(f"the trace store {self._store} is closed")
-            many = self._error is not None and len(self._waiting) >= self._most
-            if many or self._characters >= self._most_characters:
-                reason = self._error or f"{self._store} is slower than traces are made."
+                raise RuntimeError(f"the trace store {self._store_name} is closed")
+            many = self._error is not None and len(self._waiting) >= self._max_rows
+            if many or self._characters >= self._max_characters:
+                reason = self._error or f"{self._store_name} is slower than traces are made."
                 raise StoreError(
                     f"A trace cannot be kept: {len(self._waiting)} others already wait to be written. {reason}"
                 )
@@ -135,7 +135,7 @@ class WriteQueue:
         """
         with self._lock:
             if self._close_by is not None:
-                raise RuntimeError(f"the trace store {self._store} is closed")
+                raise RuntimeError(f"the trace store {self._store_name} is closed")
         while not self.wait():
             if (error := self._error) is not None:
                 raise error
@@ -154,7 +154,7 @@ class WriteQueue:
         """
         with self._changed:
             first = self._close_by is None
-            self._close_by = self._close_by or time.monotonic() + self._patience_s
+            self._close_by = self._close_by or time.monotonic() + self._close_timeout_s
             self._changed.notify()
         self._thread.join()
         there = [str(path) for path in self._spilled if path.exists()]
@@ -165,19 +165,19 @@ class WriteQueue:
             )
             lost = f", {self._lost} are lost" if self._lost else ""
             reason = "" if self._error is None else f" {self._error}"
-            raise StoreError(f"Traces that could not be written to {self._store}{lies}{lost}.{reason}")
+            raise StoreError(f"Traces that could not be written to {self._store_name}{lies}{lost}.{reason}")
 
     def _run(self) -> None:
         pause = _FIRST_PAUSE_S
         self._load_spilled()
         while batch := self._next_batch():
             try:
-                if (failure := self._failure_just_now) is not None:
+                if (failure := self._recent_failure) is not None:
                     raise failure
                 refused = self._write_accepted(batch)
             except StoreError as error:
                 self._set_error(error)
-                over = self._is_over
+                over = self._close_timed_out
                 if (over or self._is_half_full()) and (self._spill_rows(batch) or over):
                     self._remove(batch)
                 else:
@@ -194,10 +194,10 @@ class WriteQueue:
                 self._load_spilled()
 
     def _is_half_full(self) -> bool:
-        return 2 * len(self._waiting) >= self._most or 2 * self._characters >= self._most_characters
+        return 2 * len(self._waiting) >= self._max_rows or 2 * self._characters >= self._max_characters
 
     def _pause(self, seconds: float) -> None:
-        """Wait this long, or until a caller waits or `close` is called, or until the patience of `close` ends."""
+        """Wait this long, or until a caller waits or `close` is called, or until the time of `close` is over."""
         with self._changed:
             if self._close_by is None:
                 self._changed.wait_for(lambda: self._callers or self._close_by is not None, seconds)
@@ -222,15 +222,17 @@ class WriteQueue:
             return batch
 
     @property
-    def _is_over(self) -> bool:
-        """Whether the patience of `close` has ended."""
+    def _close_timed_out(self) -> bool:
+        """Whether the time of `close` is over."""
         return self._close_by is not None and time.monotonic() >= self._close_by
 
     @property
-    def _failure_just_now(self) -> StoreError | None:
-        """Why writing failed a moment ago, if the patience of `close` has ended. Another try could take as long as the
+    def _recent_failure(self) -> StoreError | None:
+        """Why writing failed a moment ago, if the time of `close` is over. Another try could take as long as the
         database waits for a lock."""
-        return self._error if self._is_over and time.monotonic() - self._failed_at < _JUST_NOW_S else None
+        return (
+            self._error if self._close_timed_out and time.monotonic() - self._failed_at < _RECENT_S else None
+        )
 
     def _write_accepted(self, rows: Sequence[TraceRow]) -> list[tuple[TraceRow, StoreError]]:
         """Write rows, and return those that the database refuses for good, each with the reason.
@@ -245,7 +247,7 @@ class WriteQueue:
                 raise
             reason = error
         except Exception as error:  # A bug. If this thread died, everything would wait for it.
-            _log.exception("Writing to the trace store %s failed.", self._store)
+            _log.exception("Writing to the trace store %s failed.", self._store_name)
             reason = StoreError(f"{type(error).__name__}: {error}", retryable=False)
         else:
             return []
@@ -266,29 +268,32 @@ class WriteQueue:
         if error is not None and self._error is None:
             _log.error("%s Traces wait, and are written when that works again.", error)
         elif error is None and self._error is not None:
-            _log.warning("The trace store %s can be written again.", self._store)
+            _log.warning("The trace store %s can be written again.", self._store_name)
         with self._changed:
             self._error = error
             self._failures += error is not None
             self._failed_at = time.monotonic()
             self._progress.notify_all()
 
-    def _spill_rows(self, rows: Sequence[TraceRow], mark: str | None = None) -> bool:
+    def _spill_rows(self, rows: Sequence[TraceRow], prefix: str | None = None) -> bool:
         """Write all rows or none to a spill file. Returns False if that failed."""
         try:
-            path = self._spill_lines([_line(row) for row in rows], mark or self._mark)
+            path = self._spill_lines([_line(row) for row in rows], prefix or self._prefix)
         except OSError as error:
-            if mark is not None or self._close_by is not None:
+            if prefix is not None or self._close_by is not None:
                 self._lost += len(rows)
                 _log.critical(
-                    "%d traces are lost: %s cannot be written (%s).", len(rows), self._spill, error.strerror
+                    "%d traces are lost: %s cannot be written (%s).",
+                    len(rows),
+                    self._spill_folder,
+                    error.strerror,
                 )
             return False
         self._spilled.append(path)
         return True
 
-    def _spill_lines(self, lines: Sequence[bytes], mark: str) -> Path:
-        path = self._spill / f"{mark}-{time.time_ns()}-{os.getpid()}.jsonl"
+    def _spill_lines(self, lines: Sequence[bytes], prefix: str) -> Path:
+        path = self._spill_folder / f"{prefix}-{time.time_ns()}-{os.getpid()}.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_file(path) as part:
             part.touch(mode=0o600)
@@ -298,7 +303,7 @@ class WriteQueue:
 
     def _load_spilled(self) -> None:
         """Write the spilled rows of all processes to the database. Writing a row twice is harmless."""
-        for path in sorted(self._spill.glob(f"{self._mark}-*.jsonl")):
+        for path in sorted(self._spill_folder.glob(f"{self._prefix}-*.jsonl")):
             try:
                 if refused := self._write_spilled(path):
                     self._spill_lines(refused, "refused")
