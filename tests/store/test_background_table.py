@@ -42,9 +42,9 @@ async def test_response_belongs_to_its_server_until_its_trace_is_stored(kept: Tr
     begun = await table.find("r")
     assert begun is not None
     assert begun.begun
-    assert (await table.beat("one"), await table.beat("two")) == ({"r": False}, {})
+    assert (await table.heartbeat("one"), await table.heartbeat("two")) == ({"r": False}, {})
     await table.cancel("r")
-    assert await table.beat("one") == {"r": True}
+    assert await table.heartbeat("one") == {"r": True}
     assert [await table.end("r", holder) for holder in ("two", "one", "one")] == [False, True, False]
     assert await table.find("r") is None
 
@@ -53,7 +53,7 @@ async def test_a_deleted_response_is_no_longer_its_server_s(kept: TraceStore, fa
     table = BackgroundTable(kept)
     await table.add(failed("r"), "one")
     await table.delete("r")
-    assert (await table.find("r"), await table.beat("one")) == (None, {})
+    assert (await table.find("r"), await table.heartbeat("one")) == (None, {})
 
 
 async def test_response_of_a_dead_server_is_read_as_failed(kept: TraceStore, failed) -> None:
@@ -70,7 +70,7 @@ async def test_response_of_a_dead_server_is_read_as_failed(kept: TraceStore, fai
     assert await statuses(kept, "dead", "ended") == ["failed", "ok"]
     assert [id for (id,) in await kept.database.run(select(B.id))] == ["alive"]
     # A server that had only stood still keeps no other trace.
-    assert await table.beat("one") == {"alive": False}
+    assert await table.heartbeat("one") == {"alive": False}
 
 
 @pytest.mark.parametrize("date", [None, -1e300, 1e12, 1e300, float("inf"), float("nan")])

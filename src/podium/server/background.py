@@ -29,9 +29,9 @@ _LOG = logging.getLogger("podium.server")
 MAX_RUNNING = 64
 """The most questions that one process answers in the background at once. Further questions wait in a queue."""
 _MAX_QUEUED = 1000
-_BEAT_S = 2.0
-"""Seconds between two signs of life, which also look for cancelled questions."""
-_SWEEP_S = 300.0
+_HEARTBEAT_S = 2.0
+"""Seconds between two heartbeats, which also look for cancelled questions."""
+_SEARCH_S = 300.0
 """Seconds between two searches for questions whose server has ended."""
 _CANCEL_S = 10.0
 """Seconds to wait until a question is recorded as cancelled. Another server may answer it."""
@@ -55,15 +55,15 @@ class BackgroundQuestions:
         self._running: dict[str, _BackgroundQuestion] = {}
         self._table = BackgroundTable(service.store)
         self._holder = uuid4().hex
-        self._turns = asyncio.Semaphore(MAX_RUNNING)
-        self._beating: asyncio.Task[None] | None = None
-        self._trouble = False
+        self._slots = asyncio.Semaphore(MAX_RUNNING)
+        self._heartbeats: asyncio.Task[None] | None = None
+        self._store_failed = False
         """Whether the store has failed, so that it may have rows of questions that no task here answers."""
-        self._swept_s = float("-inf")
+        self._searched_s = float("-inf")
 
     def open(self) -> None:
-        """Start giving signs of life."""
-        self._beating = asyncio.create_task(self._beat(), name="background questions")
+        """Start sending heartbeats."""
+        self._heartbeats = asyncio.create_task(self._send_heartbeats(), name="background questions")
 
     async def close(self) -> None:
         """Cancel all questions and wait until they are recorded. Calling twice is fine."""
@@ -74,8 +74,8 @@ class BackgroundQuestions:
                 tasks.add(running.task)
         if tasks:
             _, tasks = await asyncio.wait(tasks, timeout=_CLEAN_UP_S)
-        if self._beating is not None:
-            tasks.add(self._beating)
+        if self._heartbeats is not None:
+            tasks.add(self._heartbeats)
         # Their traces wait for the store, which is closed last by the code that opened it.
         for task in tasks:
             task.cancel()
@@ -108,12 +108,12 @@ class BackgroundQuestions:
         try:
             await self._table.add(lost, self._holder)
         except BaseException:
-            self._trouble = True
+            self._store_failed = True
             self._end(lost.id)
             if approved is not None:
                 plans.add(approved.planned, keep=True)
             raise
-        running.task = asyncio.create_task(self._make(running), name=f"background {lost.id}")
+        running.task = asyncio.create_task(self._run(running), name=f"background {lost.id}")
 
     async def has(self, id: str, caller: Caller) -> bool:
         """Whether a question of `caller` is still being answered, by this or another server."""
@@ -140,7 +140,7 @@ class BackgroundQuestions:
         if id in self._running:
             self._running[id].stop("drop")
 
-    async def _make(self, running: _BackgroundQuestion) -> None:
+    async def _run(self, running: _BackgroundQuestion) -> None:
         """Answer one question, and store its trace."""
         try:
             trace = await self._answer(running)
@@ -173,7 +173,7 @@ class BackgroundQuestions:
         seconds = self._service.settings.serve.timeout
         limit = asyncio.timeout(None)
         try:
-            async with self._turns:
+            async with self._slots:
                 await self._table.begin(running.lost.id)
                 for log in running.logs:
                     log.begin()
@@ -183,7 +183,7 @@ class BackgroundQuestions:
                         on_event=observe, streams=running.streams, in_background=True
                     )
         except asyncio.CancelledError:
-            if running.wish == "drop":
+            if running.stop_reason == "drop":
                 raise
             status, why = "cancelled", _CANCELLED
         except PodiumError as error:
@@ -200,7 +200,7 @@ class BackgroundQuestions:
         Returns False if the question was deleted, or given up for dead."""
         store = self._service.store
         try:
-            if trace.id not in await self._table.beat(self._holder):
+            if trace.id not in await self._table.heartbeat(self._holder):
                 return False
             self._service.keep(trace, caller)
             await store.to_thread(store.flush)
@@ -210,12 +210,12 @@ class BackgroundQuestions:
         except StoreError as error:
             # The answer is paid for, so its trace waits until the store works again.
             self._service.keep(trace, caller)
-            self._trouble = True
+            self._store_failed = True
             _LOG.error("The background question %s has ended, which is not recorded yet: %s", trace.id, error)
         return True
 
-    async def _beat(self) -> None:
-        """Give signs of life, stop questions that other servers cancelled or deleted, and end questions of servers that
+    async def _send_heartbeats(self) -> None:
+        """Send heartbeats, stop questions that other servers cancelled or deleted, and end questions of servers that
         ended."""
         failing = False
         while True:
@@ -228,12 +228,12 @@ class BackgroundQuestions:
                         "Background questions cannot be recorded until the store works again: %s", error
                     )
                 failing = True
-            await asyncio.sleep(_BEAT_S)
+            await asyncio.sleep(_HEARTBEAT_S)
 
     async def _sync_with_store(self) -> None:
         answering = [running for running in self._running.values() if running.task is not None]
-        if answering or self._trouble:
-            mine = await self._table.beat(self._holder)
+        if answering or self._store_failed:
+            mine = await self._table.heartbeat(self._holder)
             for running in answering:
                 if running.lost.id not in mine:
                     running.stop("drop")
@@ -242,10 +242,10 @@ class BackgroundQuestions:
             for id in mine:
                 if id not in self._running:
                     await self._table.end(id, self._holder)
-            self._trouble = False
+            self._store_failed = False
         now = asyncio.get_running_loop().time()
-        if now > self._swept_s + _SWEEP_S:
-            self._swept_s = now
+        if now > self._searched_s + _SEARCH_S:
+            self._searched_s = now
             await self._table.end_lost()
 
 
@@ -260,7 +260,7 @@ class _BackgroundQuestion:
     streams: bool
     task: asyncio.Task[None] | None = None
     """The task that answers the question. None if the question is not stored yet."""
-    wish: Literal["cancel", "drop"] | None = None
+    stop_reason: Literal["cancel", "drop"] | None = None
     """Why the task was cancelled. "drop" means that the question was deleted. None if it was not cancelled."""
     finishing: bool = False
     """Whether the trace is being stored, so that it is too late to cancel the question."""
@@ -270,12 +270,12 @@ class _BackgroundQuestion:
         for log in self.logs:
             log.append(event)
 
-    def stop(self, wish: Literal["cancel", "drop"]) -> None:
+    def stop(self, stop_reason: Literal["cancel", "drop"]) -> None:
         """Cancel the task only once, since a second cancellation would interrupt the clean-up of the first."""
         task = self.task
-        if self.wish is not None or task is None:
+        if self.stop_reason is not None or task is None:
             return
-        self.wish = wish
+        self.stop_reason = stop_reason
 
         def cancel() -> None:
             if not self.finishing:

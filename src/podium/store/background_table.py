@@ -1,7 +1,7 @@
 """The table of responses that are being made in the background, in a trace store's database.
 
-A response is a task of the server that accepted it, and this server gives signs of life. The response's row has the
-trace that the response will have if the server is killed. A finished response is a trace and has no row.
+A response is a task of the server that accepted it, which sends heartbeats. The response's row has the trace that the
+response gets if the server is killed. A finished response is a trace and has no row.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from podium.trace.serialization import DamagedTraceError, read_document, to_json
 from podium.types import Question
 
 ALIVE_S = 30.0
-"""A server is assumed to work on its responses until this many seconds after its last sign of life."""
+"""A server is assumed to work on its responses until this many seconds after its last heartbeat."""
 SERVER_ENDED = (
     "The server that worked on this response ended before it was finished: ask again. With a response cache, no answer "
     "that it kept is paid for twice."
@@ -59,8 +59,8 @@ class BackgroundTable:
         """Record that a response's turn has come."""
         await self._database.run(update(BACKGROUND).where(_B.id == id).values(begun=1))
 
-    async def beat(self, holder: str) -> dict[str, bool]:
-        """Record a sign of life of a server. Returns its responses, and whether each must be cancelled."""
+    async def heartbeat(self, holder: str) -> dict[str, bool]:
+        """Record a heartbeat of a server. Returns its responses, and whether each must be cancelled."""
         mine = update(BACKGROUND).where(_B.holder == holder).values(heartbeat=SqlNow())
         rows = await self._database.run(mine.returning(_B.id, _B.cancelled))
         return {id: bool(cancelled) for id, cancelled in rows}
@@ -110,7 +110,7 @@ class BackgroundTable:
 
 
 def _is_lost() -> ColumnElement[bool]:
-    """Whether a response's server gave no sign of life for too long. A sign of life in the future is damaged, and would
+    """Whether a response's server sent no heartbeat for too long. A heartbeat in the future is damaged, and would
     otherwise keep the response in progress for ever."""
     return or_(_B.heartbeat.is_(None), _B.heartbeat < SqlNow() - ALIVE_S, _B.heartbeat > SqlNow() + ALIVE_S)
 
