@@ -14,7 +14,7 @@ import pytest
 
 from podium.calls import Ledger
 from podium.conductor.open import build_endpoint, make_worker_conductor
-from podium.conductor.plan_format import DAY_S, PlanChoice, PlanFormat, ProbeCache
+from podium.conductor.plan_format import MAX_VERDICT_AGE_S, PlanChoice, PlanFormat, ProbeCache
 from podium.conductor.settings import ConductorSettings
 from podium.planner import PlanCalls, PlanRequest
 from podium.trace import Plan
@@ -136,7 +136,7 @@ def test_probe_result_is_kept_for_one_day_per_endpoint(
     assert file.get(worker(model="other")) is None
     assert file.get(worker(extra={"thinking": False})) is None
     now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now + DAY_S + 1)
+    monkeypatch.setattr(time, "time", lambda: now + MAX_VERDICT_AGE_S + 1)
     assert file.get(worker()) is None
     file.put(worker(), "tool")
     file.forget(worker())

@@ -17,7 +17,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from podium.calls.shared_spend_limit import default_state_path
@@ -49,14 +49,14 @@ FORMAT_WORDS: Mapping[PlanFormat, str] = {
     "json": "in JSON mode",
     "text": "as text",
 }
-TOOL = "write_plan"
+PLAN_TOOL = "write_plan"
 """The name of the tool whose arguments are the plan."""
-DAY_S = 86_400.0
+MAX_VERDICT_AGE_S = 86_400.0
 """How long a verdict holds, in seconds."""
-TOKENS = 64
+PROBE_TOKENS = 64
 """The most tokens of a probe's answer. A model that used them up for reasoning gets `_THINKING_TOKENS` once."""
 _THINKING_TOKENS = 1024
-MAX_PROBE_OUTPUT_TOKENS = 6 * TOKENS + _THINKING_TOKENS
+MAX_PROBE_OUTPUT_TOKENS = 6 * PROBE_TOKENS + _THINKING_TOKENS
 """The most output tokens of all requests of one probe."""
 _PROBE_S = 120.0
 """Seconds after which a probe is given up. A later plan may probe again."""
@@ -71,13 +71,13 @@ def format_options(
     match format:
         case "exact" | "portable":
             schema = exact if format == "exact" else portable
-            described = {"name": TOOL, "schema": schema, "strict": True}
+            described = {"name": PLAN_TOOL, "schema": schema, "strict": True}
             return AnswerOptions(response_format={"type": "json_schema", "json_schema": described})
         case "own":
             return AnswerOptions(extra=_own_field(url, exact, portable))
         case "tool":
-            function = {"name": TOOL, "description": "Write the reply.", "parameters": portable}
-            choice = {"type": "function", "function": {"name": TOOL}}
+            function = {"name": PLAN_TOOL, "description": "Write the reply.", "parameters": portable}
+            choice = {"type": "function", "function": {"name": PLAN_TOOL}}
             return AnswerOptions(tools=({"type": "function", "function": function},), tool_choice=choice)
         case "json":
             return AnswerOptions(response_format={"type": "json_object"})
@@ -97,7 +97,7 @@ def _own_field(url: str, exact: dict[str, Any], portable: dict[str, Any]) -> dic
 
 def plan_text(reply: Reply) -> str:
     """The plan that the model wrote: its text, or the arguments of its tool call."""
-    calls = [call.arguments for call in reply.tool_calls if call.name == TOOL]
+    calls = [call.arguments for call in reply.tool_calls if call.name == PLAN_TOOL]
     return calls[-1] if calls else reply.text
 
 
@@ -131,7 +131,7 @@ class ProbeCache:
         """The verdict on the endpoint of `worker`. None if there is none from the last day."""
         file = self._file(worker)
         with suppress(OSError, ValueError):
-            if time.time() - DAY_S < file.stat().st_mtime <= time.time() + 1:
+            if time.time() - MAX_VERDICT_AGE_S < file.stat().st_mtime <= time.time() + 1:
                 kept = file.read_text()
                 return next((format for format in FORMATS_STRICTEST_FIRST if format == kept), None)
         return None
@@ -150,6 +150,14 @@ class ProbeCache:
         return self._folder / sha256(endpoint.encode()).hexdigest()
 
 
+class ChosenFormat(NamedTuple):
+    """The format by which an endpoint is asked for one plan."""
+
+    format: PlanFormat
+    is_proven: bool = False
+    """Whether the endpoint was seen to obey the format."""
+
+
 class FormatNegotiator:
     """Chooses the format by which one endpoint is asked for plans.
 
@@ -161,7 +169,7 @@ class FormatNegotiator:
     def __init__(self, worker: Worker, choice: PlanChoice) -> None:
         self._worker = worker
         self._allowed = CHOICES[choice]
-        self._file = ProbeCache()
+        self._verdicts = ProbeCache()
         self._probing = PerLoop(_lock)
 
     @property
@@ -174,44 +182,45 @@ class FormatNegotiator:
         """The format of the next plan. None if a probe must find it."""
         if len(self._allowed) == 1:
             return self._allowed[0]
-        obeyed = self._file.get(self._worker)
+        obeyed = self._verdicts.get(self._worker)
         return None if obeyed is None else self._best(obeyed)
 
     def _best(self, obeyed: PlanFormat) -> PlanFormat:
         """The best format that the user allows, if `obeyed` is the best format that the endpoint obeys."""
         return obeyed if obeyed in self._allowed else "portable"
 
-    async def choose(self, ask: Ask) -> tuple[PlanFormat, bool]:
-        """The best format that the user allows, and whether the endpoint was seen to obey it. Concurrent first calls
-        share one probe.
+    async def choose(self, ask: Ask) -> ChosenFormat:
+        """Choose the best format that the user allows. Concurrent first calls share one probe.
 
         If an infrastructure failure stopped the probe, the format of this plan is text.
         """
         if len(self._allowed) == 1:
-            return self._allowed[0], False
+            return ChosenFormat(self._allowed[0])
         async with await self._probing.get():
-            obeyed = self._file.get(self._worker)
+            obeyed = self._verdicts.get(self._worker)
             if obeyed is None:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_PROBE_S):
                         obeyed = await _probe(ask, self.url)
                 if obeyed is None:
-                    return "text", False
-                self._file.put(self._worker, obeyed)
-        return self._best(obeyed), obeyed in self._allowed
+                    return ChosenFormat("text")
+                self._verdicts.put(self._worker, obeyed)
+        return ChosenFormat(self._best(obeyed), is_proven=obeyed in self._allowed)
 
     def allows(self, format: PlanFormat) -> bool:
         return format in self._allowed
 
-    def after(self, format: PlanFormat) -> PlanFormat:
+    def after(self, chosen: ChosenFormat) -> ChosenFormat:
         """The format for a second try after a bad plan: the next format of the ladder, if the user allows it."""
+        format = chosen.format
         rungs = [rung for rung in self._allowed if rung not in ("portable", "own") or rung == format]
         index = rungs.index(format) if format in rungs else len(rungs)
-        return rungs[min(index + 1, len(rungs) - 1)]
+        following = rungs[min(index + 1, len(rungs) - 1)]
+        return chosen if following == format else ChosenFormat(following)
 
     def forget(self) -> None:
         """Forget the verdict, so that a probe comes before the next plan."""
-        self._file.forget(self._worker)
+        self._verdicts.forget(self._worker)
 
 
 async def _lock() -> AsyncGenerator[asyncio.Lock]:
@@ -225,7 +234,7 @@ async def _probe(ask: Ask, url: str) -> PlanFormat | None:
         key, word = f"zq{secrets.token_hex(2)}", "".join(secrets.choice("bdfgklmnprstvz") for _ in range(8))
         question, options = _question(format, key, word, url)
         try:
-            reply = await ask(question, options.model_copy(update={"max_tokens": TOKENS}))
+            reply = await ask(question, options.model_copy(update={"max_tokens": PROBE_TOKENS}))
         except WorkerError as error:
             if error.retryable or error.kind not in ("status", "protocol", "refused"):
                 return None

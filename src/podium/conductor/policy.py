@@ -15,6 +15,7 @@ from podium.calls import CallContext, Dispatcher, Ledger, Reservation, SubLedger
 from podium.conductor.plan_format import (
     CHOICES,
     MAX_PROBE_OUTPUT_TOKENS,
+    ChosenFormat,
     FormatNegotiator,
     PlanFormat,
     format_options,
@@ -150,13 +151,10 @@ class WorkerPolicy:
             seeded = replace(sampling, seed="probe")
             return (await self._call(calls, question, seeded, options, cached=False))[0]
 
-        format: PlanFormat = "text"
-        is_proven = False
+        chosen = ChosenFormat("text")
         if negotiator.known_format is not None or self._affords_probe(calls.ledger, messages):
-            format, is_proven = await negotiator.choose(ask)
-        if sampling.attempt:
-            chosen, format = format, negotiator.after(format)
-            is_proven = is_proven and format == chosen
+            chosen = await negotiator.choose(ask)
+        format, is_proven = negotiator.after(chosen) if sampling.attempt else chosen
         limit = self._worker.limits.max_tokens
         exact = schema("exact", max_tokens=min(limit, sampling.max_tokens or limit))
         options = format_options(format, exact, schema("portable"), url=negotiator.url)
