@@ -71,27 +71,27 @@ class Conductor(Planner):
         numbering = PolicyNumbering.of(request.pool, prompt)
         ledger = SubLedger(request.ledger)
         calls = replace(request.calls, ledger=ledger)
-        request = numbering.request(replace(request, calls=calls))
+        request = numbering.to_policy(replace(request, calls=calls))
         messages = build_prompt(request, prompt)
         if prompt.think:
             thinking = replace(self._seeded_sampling(request, 0), max_tokens=_THOUGHT_TOKENS)
             thought = await self.policy.complete(thinking_prompt(messages), thinking, calls)
             messages = thinking_prompt(messages, thought.text)
-        completion = await self.policy.complete(messages, self._for_plan(request, 0), calls)
+        completion = await self.policy.complete(messages, self._plan_sampling(request, 0), calls)
         first = replace(self._read(completion, request), messages=messages, spent=ledger.spent)
         if not self.second_try or not isinstance(first.decision, PlanError) or ledger.exhausted:
-            return numbering.plan(first)
+            return numbering.to_pool(first)
         again = second_prompt(messages, first.text, first.decision, prompt)
         try:
-            completion = await self.policy.complete(again, self._for_plan(request, 1), calls)
+            completion = await self.policy.complete(again, self._plan_sampling(request, 1), calls)
         except (WorkerError, UsageError) as error:
             # A UsageError says that the prompt with the first completion in it is too long.
             unanswered = replace(
                 first.decision, message=f"{first.decision.message} A second try failed: {error}"
             )
-            return numbering.plan(replace(first, decision=unanswered, spent=ledger.spent))
+            return numbering.to_pool(replace(first, decision=unanswered, spent=ledger.spent))
         second = replace(self._read(completion, request), messages=messages, spent=ledger.spent)
-        return numbering.plan(second.with_rejected(first, first.decision))
+        return numbering.to_pool(second.with_rejected(first, first.decision))
 
     def _prompt_for(self, request: PlanRequest) -> PromptSettings:
         """The prompt settings with this question's level of cost sensitivity.
@@ -119,7 +119,7 @@ class Conductor(Planner):
             dropped=completion.dropped,
         )
 
-    def _for_plan(self, request: PlanRequest, number: int) -> Sampling:
+    def _plan_sampling(self, request: PlanRequest, number: int) -> Sampling:
         """The sampling of one try, with the schema of the plan."""
         prompt, sampling = self.prompt, self._seeded_sampling(request, number)
         if prompt.form == "lists":

@@ -94,7 +94,7 @@ class PolicyNumbering:
         votes_first = shows_ratings and any(profile.rating is not None for profile in pool)
         return cls(tuple(sorted(range(len(pool)), key=lambda k: votes_first and pool[k].name != VOTE)))
 
-    def request(self, request: PlanRequest) -> PlanRequest:
+    def to_policy(self, request: PlanRequest) -> PlanRequest:
         """The request with the policy's numbers, in earlier plans too."""
         if self.order == tuple(range(len(request.pool))):
             return request
@@ -107,7 +107,7 @@ class PolicyNumbering:
         # Streamed steps would have the policy's numbers, so this request streams none.
         return replace(request, pool=pool, earlier_rounds=tuple(earlier), on_steps=None)
 
-    def plan(self, plan: Plan) -> Plan:
+    def to_pool(self, plan: Plan) -> Plan:
         """The policy's plan with the pool's numbers, also in the plan's text. The thought before the plan is not
         changed."""
         if self.order == tuple(range(len(self.order))) or not isinstance(plan.decision, Workflow):
@@ -141,7 +141,7 @@ def build_prompt(request: PlanRequest, settings: PromptSettings) -> tuple[Messag
         instructions = full_instructions(*rules, settings.examples, named=named)
     return (
         Message(role="system", content=instructions),
-        Message(role="user", content="\n\n".join(_request(request, settings))),
+        Message(role="user", content="\n\n".join(_request_parts(request, settings))),
     )
 
 
@@ -226,7 +226,7 @@ def rating_text(rating: Rating, usual_usd: float) -> str:
     return f"{percent}% {nearest}x"
 
 
-def _request(request: PlanRequest, settings: PromptSettings) -> list[str]:
+def _request_parts(request: PlanRequest, settings: PromptSettings) -> list[str]:
     question, short = request.question, settings.style == "short"
     # The parts that change least come first, so that a server's prompt cache can serve them. Each message of a
     # conversation has the form that it had as the question, so that the prompt of a turn begins with the prompt of the

@@ -132,7 +132,7 @@ class QuarantinePlanner(Learner):
             return first
         shown = PolicyNumbering(tuple(k for k in range(len(request.pool)) if k not in hidden))
         try:
-            second = shown.plan(await self._planner.plan(shown.request(request)))
+            second = shown.to_pool(await self._planner.plan(shown.to_policy(request)))
         except (WorkerError, UsageError):
             return first
         if isinstance(second.decision, PlanError):
