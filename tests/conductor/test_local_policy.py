@@ -170,10 +170,10 @@ class Scripted:
 
     def start(self, capacity: int) -> None: ...
 
-    def read(self, passages: Sequence[TokenChunk]) -> list[Logits]:
+    def read(self, chunks: Sequence[TokenChunk]) -> list[Logits]:
         time.sleep(self.pause)
-        self.seen += [list(passage.tokens) for passage in passages]
-        return [np.eye(10, dtype=np.float32)[[next(self.wanted, 0)]] for _ in passages]
+        self.seen += [list(chunk.tokens) for chunk in chunks]
+        return [np.eye(10, dtype=np.float32)[[next(self.wanted, 0)]] for _ in chunks]
 
 
 @pytest.mark.parametrize(

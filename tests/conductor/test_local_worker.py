@@ -146,10 +146,10 @@ class Told:
     def start(self, capacity):
         return iter(self._bytes)
 
-    def read(self, passages):
-        rows = np.zeros((len(passages), 1, 257))
-        for row, passage in zip(rows, passages, strict=True):
-            row[0, next(passage.cache)] = 1.0
+    def read(self, chunks):
+        rows = np.zeros((len(chunks), 1, 257))
+        for row, chunk in zip(rows, chunks, strict=True):
+            row[0, next(chunk.cache)] = 1.0
         return rows
 
 

@@ -39,10 +39,10 @@ class CountedModel(NumpyModel):
         self.copied += length
         return super().copy(cache, length, capacity)
 
-    def read(self, passages: Sequence[TokenChunk]) -> list[Logits]:
+    def read(self, chunks: Sequence[TokenChunk]) -> list[Logits]:
         self.passes += 1
-        self.tokens += sum(len(passage.tokens) for passage in passages)
-        return super().read(passages)
+        self.tokens += sum(len(chunk.tokens) for chunk in chunks)
+        return super().read(chunks)
 
 
 async def together(
@@ -115,9 +115,9 @@ async def test_concurrent_completions_share_forward_passes(make_checkpoint: Make
     all_wanted = Event()
 
     class PatientModel(CountedModel):
-        def read(self, passages: Sequence[TokenChunk]) -> list[Logits]:
+        def read(self, chunks: Sequence[TokenChunk]) -> list[Logits]:
             all_wanted.wait(10)
-            return super().read(passages)
+            return super().read(chunks)
 
     model = PatientModel(Checkpoint.read(make_checkpoint(eos_token_id=None)))
     policy = LocalPolicy("tiny", model)
@@ -173,10 +173,10 @@ async def test_a_fault_of_the_model_reaches_every_caller_and_the_next_is_served(
     class Faulty(NumpyModel):
         broken = True
 
-        def read(self, passages: Sequence[TokenChunk]) -> list[Logits]:
+        def read(self, chunks: Sequence[TokenChunk]) -> list[Logits]:
             if self.broken:
                 raise MemoryError
-            return super().read(passages)
+            return super().read(chunks)
 
     model = Faulty(Checkpoint.read(make_checkpoint()))
     policy = LocalPolicy("tiny", model)

@@ -40,9 +40,9 @@ class CountedModel(NumpyModel):
         self.texts += 1
         return super().start(capacity)
 
-    def read(self, passages: Sequence[TokenChunk]) -> list[Logits]:
-        self.tokens += len(passages)
-        return super().read(passages)
+    def read(self, chunks: Sequence[TokenChunk]) -> list[Logits]:
+        self.tokens += len(chunks)
+        return super().read(chunks)
 
 
 async def test_a_greedy_policy_computes_a_repeated_prompt_once(
@@ -102,10 +102,10 @@ class HeldModel(CountedModel):
         super().__init__(checkpoint)
         self.begun, self.may_go_on = Event(), Event()
 
-    def read(self, passages: Sequence[TokenChunk]) -> list[Logits]:
+    def read(self, chunks: Sequence[TokenChunk]) -> list[Logits]:
         self.begun.set()
         assert self.may_go_on.wait(30)
-        return super().read(passages)
+        return super().read(chunks)
 
 
 async def test_a_text_that_was_cancelled_is_not_remembered(make_checkpoint: Make) -> None:
@@ -153,8 +153,8 @@ class EchoModel:
     def start(self, capacity: int) -> None:
         self.texts += 1
 
-    def read(self, passages: Sequence[TokenChunk]) -> list[Logits]:
-        last = [(passage.tokens[-1] if len(passage.tokens) > 1 else 0,) for passage in passages]
+    def read(self, chunks: Sequence[TokenChunk]) -> list[Logits]:
+        last = [(chunk.tokens[-1] if len(chunk.tokens) > 1 else 0,) for chunk in chunks]
         return [np.eye(12, dtype=np.float32)[tokens,] for tokens in last]
 
 

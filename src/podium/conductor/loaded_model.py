@@ -71,7 +71,7 @@ class LoadedModel(Protocol):
         """Begin a text of at most `capacity` tokens."""
         ...
 
-    def read(self, passages: Sequence[TokenChunk]) -> Sequence[Logits]:
+    def read(self, chunks: Sequence[TokenChunk]) -> Sequence[Logits]:
         """Read the next tokens of several texts. Returns the logits (logits_for_last, V) of each text."""
         ...
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import Lock, Thread
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,6 +76,16 @@ class _Text:
         return tuple(self.prompt), self.limit, self.sampling.stop
 
 
+class _Prefix(NamedTuple):
+    """The first tokens that a prompt shares with another."""
+
+    cache: Any
+    """The KV cache of the other prompt."""
+    length: int
+    is_read: bool
+    """Whether the model has read the other prompt."""
+
+
 class LocalPolicy:
     """A `Policy` over a loaded model. Its completions cost no money."""
 
@@ -86,8 +96,11 @@ class LocalPolicy:
         self.name = name
         self._model = model
         self._greedy: dict[_Key, list[int]] = {}
+        """The tokens of earlier greedy completions."""
         self._following: dict[tuple[int, ...], tuple[int, int, int]] = {}
+        """For an n-gram: a token, how often it followed, and how often any token did since it was chosen."""
         self._prompts: deque[tuple[list[int], Any]] = deque(maxlen=_CACHED_PROMPTS)
+        """Finished prompts with their KV caches."""
         self._lock = Lock()
         self._waiting: deque[_Text] = deque()
         self._writing = False
@@ -177,23 +190,28 @@ class LocalPolicy:
             text.tokens = remembered
             self._finish(text)
             return True
-        prefixes = [(prompt, cache, True) for prompt, cache in self._prompts]
-        prefixes += [(other.prompt, other.cache, other.read >= len(other.prompt)) for other in active]
-        sharing = self._model.sharing
-        shared, longest = _MIN_SHARED_TOKENS - 1, None
-        for prompt, cache, is_read in prefixes if sharing is not None else ():
-            # The last token of a prompt is always read: the first token is sampled from the logits after it.
-            common = min(_common_length(prompt, text.prompt), len(text.prompt) - 1)
-            if common > shared:
-                shared, longest = common, (cache, is_read)
         capacity = len(text.prompt) + text.limit
-        if sharing is None or longest is None:
+        prefix, sharing = self._longest_prefix(text, active), self._model.sharing
+        if prefix is None or sharing is None:
             text.cache = self._model.start(capacity)
-            return True
-        cache, is_read = longest
-        if is_read:
-            text.cache, text.read = sharing.copy(cache, shared, capacity), shared
-        return is_read
+        elif prefix.is_read:
+            text.cache, text.read = sharing.copy(prefix.cache, prefix.length, capacity), prefix.length
+        return prefix is None or prefix.is_read
+
+    def _longest_prefix(self, text: _Text, active: Sequence[_Text]) -> _Prefix | None:
+        """The most tokens that the prompt of `text` shares with another prompt. None if they are too few to copy."""
+        if self._model.sharing is None:
+            return None
+        prompts = [(prompt, cache, True) for prompt, cache in self._prompts]
+        prompts += [(other.prompt, other.cache, other.read >= len(other.prompt)) for other in active]
+        # The last token of a prompt is always read: the first token is sampled from the logits after it.
+        most = len(text.prompt) - 1
+        prefixes = [
+            _Prefix(cache, min(_common_length(prompt, text.prompt), most), is_read)
+            for prompt, cache, is_read in prompts
+        ]
+        longest = max(prefixes, key=lambda prefix: prefix.length, default=None)
+        return None if longest is None or longest.length < _MIN_SHARED_TOKENS else longest
 
     def _encode(self, text: _Text) -> None:
         model = self._model
@@ -218,11 +236,11 @@ class LocalPolicy:
         if not active:
             return
         drafts = [self._draft(text) for text in active]
-        passages = [
+        chunks = [
             TokenChunk(text.cache, [*(text.prompt + text.tokens)[text.read :], *draft], 1 + len(draft))
             for text, draft in zip(active, drafts, strict=True)
         ]
-        for text, draft, logits in zip(active, drafts, self._model.read(passages), strict=True):
+        for text, draft, logits in zip(active, drafts, self._model.read(chunks), strict=True):
             text.read = len(text.prompt) + len(text.tokens)
             for index, row in enumerate(logits):
                 wrong = None if self._guide is None else self._guide.forbidden(text.tokens)

@@ -82,31 +82,31 @@ class TorchModel:
         return _KVCache()
 
     @torch.inference_mode()
-    def read(self, passages: Sequence[TokenChunk]) -> list[Logits]:
-        rows = [passage for passage in passages if self._can_batch(passage)]
+    def read(self, chunks: Sequence[TokenChunk]) -> list[Logits]:
+        rows = [chunk for chunk in chunks if self._can_batch(chunk)]
         logits = dict(zip(map(id, rows), self._read_rows(rows), strict=True)) if len(rows) > 1 else {}
         return [
-            logits[id(passage)] if id(passage) in logits else self._read(passage.cache, passage.tokens)
-            for passage in passages
+            logits[id(chunk)] if id(chunk) in logits else self._read(chunk.cache, chunk.tokens)
+            for chunk in chunks
         ]
 
-    def _can_batch(self, passage: TokenChunk) -> bool:
+    def _can_batch(self, chunk: TokenChunk) -> bool:
         """Whether the text can be a row of the batch: it reads one token after earlier tokens, and its cache can be
         padded."""
-        cache = passage.cache
-        if len(passage.tokens) != 1 or not self._takes_positions or cache.length == 0:
+        cache = chunk.cache
+        if len(chunk.tokens) != 1 or not self._takes_positions or cache.length == 0:
             return False
         key_values = self._batch if cache.key_values is None else cache.key_values
         return type(key_values) is DynamicCache and all(
             type(layer) is DynamicLayer for layer in key_values.layers
         )
 
-    def _read_rows(self, passages: Sequence[TokenChunk]) -> list[Logits]:
-        self._join([passage.cache for passage in passages])
+    def _read_rows(self, chunks: Sequence[TokenChunk]) -> list[Logits]:
+        self._join([chunk.cache for chunk in chunks])
         width = max(row.length for row in self._rows)
         mask = [[0] * (width - row.length) + [1] * (row.length + 1) for row in self._rows]
         logits, _ = self._forward(
-            [list(passage.tokens) for passage in passages],
+            [list(chunk.tokens) for chunk in chunks],
             self._batch,
             attention_mask=torch.tensor(mask, device=self._device),
             position_ids=torch.tensor([[row.length] for row in self._rows], device=self._device),

@@ -53,7 +53,7 @@ class NumpyModel:
     def cut(self, cache: KVCache, length: int) -> None:
         cache.length = length
 
-    def read(self, passages: Sequence[TokenChunk]) -> list[Logits]:
-        texts = [NewTokens(passage.cache, passage.tokens, passage.logits_for_last) for passage in passages]
+    def read(self, chunks: Sequence[TokenChunk]) -> list[Logits]:
+        texts = [NewTokens(chunk.cache, chunk.tokens, chunk.logits_for_last) for chunk in chunks]
         logits = self._llama.logits(self._llama.read_batch(texts))
         return np.split(logits, np.cumsum([text.states_for_last for text in texts])[:-1])
