@@ -35,7 +35,7 @@ _NOT_STARTED = "http://127.0.0.1/v1"
 """The address until the server is started."""
 _START_S = 600.0
 """The longest time in which a model must be loaded."""
-_DEVICES = ("CUDA_", "GGML_", "HIP_", "LD_LIBRARY_PATH", "ROCR_", "VK_")
+_DEVICE_PREFIXES = ("CUDA_", "GGML_", "HIP_", "LD_LIBRARY_PATH", "ROCR_", "VK_")
 """Prefixes of the variables that choose devices. The process gets only these and the usual variables."""
 _PROGRAM = str(Path(__file__).with_name("gguf_server.py"))
 """The path of the program. It runs as a file, since running it as a module would load all of `podium.workers`."""
@@ -108,17 +108,24 @@ def build_gguf(spec: GgufSpec, folder: Path, servers: GgufServers, connections: 
 
 
 @dataclass(eq=False)
+class _Machine:
+    """The machine whose memory the models of some servers share."""
+
+    loaded_at_once: int
+    """How many models the memory holds."""
+    servers: list[GgufServer] = field(default_factory=list)
+    """The latest started comes last."""
+    starting: Lock = field(default_factory=Lock)
+    """A lock that the one starting server holds."""
+
+
+@dataclass(eq=False)
 class GgufServer:
     """The server of one file, for all workers that name it in one pool."""
 
     _file: Path | None
     """The file. None until it is downloaded."""
-    _loaded_at_once: int
-    """How many models the machine's memory holds."""
-    _neighbours: list[GgufServer]
-    """All servers that share this memory, including this one."""
-    _starting: Lock
-    """A lock that the one starting server among them holds."""
+    _machine: _Machine
     calls: int = 0
     """Calls in flight, which the workers count."""
     specs: list[GgufSpec] = field(default_factory=list)
@@ -142,7 +149,7 @@ class GgufServer:
             WorkerError: the file cannot be fetched, or the server does not start.
         """
         if (address := self._running_at()) is None:
-            with self._starting:
+            with self._machine.starting:
                 if (address := self._running_at()) is None:
                     self._make_room()
                     address = self._start()
@@ -162,12 +169,13 @@ class GgufServer:
     def _make_room(self) -> None:
         """End idle servers, the earliest started first, until one more model fits into the memory."""
         self._end()  # The child may have crashed.
-        running = [server for server in self._neighbours if server._running_at() is not None]
-        beyond = len(running) + 1 - self._loaded_at_once
+        servers = self._machine.servers
+        running = [server for server in servers if server._running_at() is not None]
+        beyond = len(running) + 1 - self._machine.loaded_at_once
         for server in [server for server in running if server.calls == 0][: max(0, beyond)]:
             server._end()
-        self._neighbours.remove(self)
-        self._neighbours.append(self)
+        servers.remove(self)
+        servers.append(self)
 
     def _start(self) -> str:
         specs = tuple(self.specs)
@@ -183,7 +191,7 @@ class GgufServer:
         }
         self._address = ""
         with self._reading:
-            devices = {name: value for name, value in os.environ.items() if name.startswith(_DEVICES)}
+            devices = {name: value for name, value in os.environ.items() if name.startswith(_DEVICE_PREFIXES)}
             environment = kept_environment(os.environ) | devices
             child = self._child = ChildProcess((_PROGRAM, json.dumps(settings)), environment=environment)
             if not self.specs:
@@ -204,18 +212,19 @@ class GgufServers:
     """The servers of one pool's files."""
 
     _servers: dict[str, GgufServer] = field(default_factory=dict)
-    _machines: dict[str, tuple[list[GgufServer], Lock]] = field(default_factory=dict)
+    _machines: dict[str, _Machine] = field(default_factory=dict)
+    """The machines that workers name (`Limits.host`). Any other server has one for itself."""
 
     def of(self, spec: GgufSpec, file: Path | None) -> GgufServer:
         """The server of a worker's file, with slots for all workers of the file, and memory for the longest context."""
         name = spec.file if file is None else str(file.resolve())
         server = self._servers.get(name)
         if server is None:
-            machine: tuple[list[GgufServer], Lock] = [], Lock()
+            machine = _Machine(spec.limits.loaded_at_once)
             if spec.limits.host is not None:
                 machine = self._machines.setdefault(spec.limits.host, machine)
-            server = self._servers[name] = GgufServer(file, spec.limits.loaded_at_once, *machine)
-            machine[0].append(server)
+            server = self._servers[name] = GgufServer(file, machine)
+            machine.servers.append(server)
         server.specs.append(spec)
         return server
 
