@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from podium.errors import StoreError, UsageError
 from podium.sqlite_files import (
@@ -58,6 +58,15 @@ def _today() -> str:
     return datetime.now(UTC).date().isoformat()
 
 
+class _Settlement(NamedTuple):
+    """Dollars, in billionths, that are released and counted as paid."""
+
+    reserved: int
+    paid: int
+    day: str | None
+    """The day of the reservation. None if there was none: then the day of writing counts."""
+
+
 class SharedSpendLimit(SpendLimit):
     """One limit in dollars, for all processes that open the same file under the same name.
 
@@ -93,9 +102,8 @@ class SharedSpendLimit(SpendLimit):
         self._reserved_by_all = 0
         self._days: dict[int, deque[str]] = {}
         """The days on which this process has reserved each amount, oldest first."""
-        self._unwritten: deque[tuple[int, int, str | None]] = deque()
-        """Settlements that are not written yet: reserved dollars, paid dollars and the day. The day is None for
-        today."""
+        self._unwritten: deque[_Settlement] = deque()
+        """Settlements that are not written yet, oldest first."""
         self._failure: StoreError | None = None
         """Why the oldest settlement could not be written. None if all are written or wait for a locked file."""
         self._retrying = False
@@ -107,7 +115,7 @@ class SharedSpendLimit(SpendLimit):
 
     def reserve(self, usd: float) -> str | None:
         """Reserve `usd`, as `SpendLimit.reserve` does. A call that costs nothing writes nothing."""
-        self._mend()
+        self._retry_failed()
         try:
             self._open_day()
             return super().reserve(usd)
@@ -119,7 +127,7 @@ class SharedSpendLimit(SpendLimit):
         assert day is not None  # `reserve` has opened it.
         row = self._execute(_RESERVE, (amount, self.name, day, amount, self._limit))
         if row is None:
-            self._read(day)
+            self._read_sums(day)
             return False
         self._days.setdefault(amount, deque()).append(day)
         self._reserved_here += amount
@@ -137,7 +145,7 @@ class SharedSpendLimit(SpendLimit):
             day = self._days[reserved].popleft()
             if not self._days[reserved]:
                 del self._days[reserved]
-        self._unwritten.append((reserved, paid, day))
+        self._unwritten.append(_Settlement(reserved, paid, day))
         self._write_settlements()
 
     def _write_settlements(self) -> None:
@@ -150,7 +158,7 @@ class SharedSpendLimit(SpendLimit):
             except _BusyError:
                 if not self._retrying:
                     self._retrying = True
-                    asyncio.get_running_loop().call_later(_RETRY_S, self._retry_settlements)
+                    asyncio.get_running_loop().call_later(_RETRY_S, self._write_later)
                 return
             except StoreError as error:
                 if self._failure is None:
@@ -165,14 +173,14 @@ class SharedSpendLimit(SpendLimit):
             self._reserved_here -= reserved
             self._wake()
 
-    def _mend(self) -> None:
+    def _retry_failed(self) -> None:
         """Write settlements that could not be written, or raise the `StoreError` of the oldest."""
         if self._failure is not None:
             self._write_settlements()
         if self._failure is not None:
             raise self._failure
 
-    def _retry_settlements(self) -> None:
+    def _write_later(self) -> None:
         self._retrying = False
         self._write_settlements()
 
@@ -193,19 +201,19 @@ class SharedSpendLimit(SpendLimit):
             StoreError: a settlement cannot be written; its reservation stays reserved.
         """
         while self._reserved_here:
-            self._mend()
+            self._retry_failed()
             if self._reserved_here:
                 await self.wait_until_settled()
 
     @property
     def spent_usd(self) -> float:
-        self._read(self._open_day())
+        self._read_sums(self._open_day())
         return super().spent_usd
 
     @property
     def reserved_usd(self) -> float:
         """Dollars that all processes have reserved for calls in flight. Reservations of killed processes stay."""
-        self._read(self._open_day())
+        self._read_sums(self._open_day())
         return super().reserved_usd
 
     def close(self) -> None:
@@ -232,10 +240,10 @@ class SharedSpendLimit(SpendLimit):
         if day != self._day:
             self._execute("INSERT OR IGNORE INTO spending VALUES (?, ?, 0, 0)", (self.name, day))
             self._day = day
-            self._read(day)
+            self._read_sums(day)
         return day
 
-    def _read(self, day: str) -> None:
+    def _read_sums(self, day: str) -> None:
         row = self._execute(f"SELECT spent, reserved FROM spending {_ROW}", (self.name, day))
         if row is not None:
             self._spent, self._reserved_by_all = row

@@ -1,9 +1,8 @@
 """A limit in dollars that many calls share: what is spent, what is reserved for calls in flight, and what is left.
 
-`SpendLimit` is kept in memory, such as the dollars of one question. Calls have one in a file that processes share, and
-the server has one for each key, in a key store that replicas share. These two differ in when they write. A file answers
-in microseconds, so each call reserves there without waiting, also where no event loop runs. A key store may be across a
-network and is awaited, so a replica reserves a sum for several calls.
+`SpendLimit` is kept in memory: a question has one. `SharedSpendLimit` is kept in a file that processes share, which
+answers in microseconds, so each call reserves there without waiting. The server keeps the limit of each key in a key
+store that its replicas share. It may be across a network, so a replica reserves there for several calls.
 """
 
 from __future__ import annotations
