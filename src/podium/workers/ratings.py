@@ -142,21 +142,22 @@ class Ratings(Settings):
 
     @cached_property
     def _by_word(self) -> Mapping[str, list[tuple[str, float]]]:
-        numbers: dict[str, list[tuple[str, float]]] = defaultdict(list)
-        for kind, words in self.clusters.items():
+        """For each word, the clusters that have it, with its weight in them."""
+        by_word: dict[str, list[tuple[str, float]]] = defaultdict(list)
+        for cluster, words in self.clusters.items():
             for word, weight in words.items():
-                numbers[word].append((kind, weight))
-        return numbers
+                by_word[word].append((cluster, weight))
+        return by_word
 
     @cached_property
     def cluster_of(self) -> Callable[[str], str]:
-        """The cluster whose words have the most weight in a question. It is empty if the question has none of the
-        words. A cache has it, since it is slow to find and needed several times for each question."""
+        """A function that gives the cluster whose words have the most weight in a question, or "" if it has none of the
+        words. Results are cached, since each question's cluster is needed several times."""
         return lru_cache(maxsize=4096)(self._find_cluster)
 
     def _find_cluster(self, question: str) -> str:
         scores: dict[str, float] = defaultdict(float)
         for word, count in Counter(WORD.findall(question.lower())).items():
-            for kind, weight in self._by_word.get(word, ()):
-                scores[kind] += (1 + math.log(count)) * weight
-        return max(scores, key=lambda kind: scores[kind], default="")
+            for cluster, weight in self._by_word.get(word, ()):
+                scores[cluster] += (1 + math.log(count)) * weight
+        return max(scores, key=lambda cluster: scores[cluster], default="")
