@@ -9,9 +9,10 @@ from random import Random
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter
 from podium.tasks.recorded import RecordedTasks
 from podium.tasks.task import Task
-from podium.types import Price, Profile
+from podium.types import Price
 from podium.workers import Pool, VoteWorker, Worker
 from podium.workers.replay import ReplayWorker
+from podium.workers.spec import ReplaySpec
 
 TOKENS = 100
 """Of every response in the world made by hand."""
@@ -40,7 +41,10 @@ def write_recording(path: Path, rows: Iterable[Row], *, name: str = "made") -> R
 def replayed(recording: Recording, prices: Mapping[str, float] = PRICES) -> list[ReplayWorker]:
     """Every worker of the recording."""
     return [
-        ReplayWorker(Profile(name=name, price=Price(output=prices.get(name, 1.0))), recording, name)
+        ReplayWorker(
+            ReplaySpec(name=name, price=Price(output=prices.get(name, 1.0)), recording=recording.path),
+            recording,
+        )
         for name in recording.workers
     ]
 

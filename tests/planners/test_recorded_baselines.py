@@ -17,6 +17,7 @@ from podium.trace import Plan, Trace, VoteCount
 from podium.types import ANSWER_WHOLE_QUESTION, Budget, Profile, Question
 from podium.workers import Pool, VoteWorker
 from podium.workers.replay import ReplayWorker
+from podium.workers.spec import ReplaySpec
 from podium.workers.vote import NOTHING
 from podium.workflow import Acceptance, Access, PlanRules, Step, Workflow, parse
 
@@ -206,7 +207,10 @@ GIVEN = {
 
 async def cascaded(make_recording: MakeRecording, text: str, rounds: int) -> Trace:
     recording = make_recording(GIVEN)
-    replayed = [ReplayWorker(Profile(name=name), recording, name) for name in ("cy", "ada", "bob")]
+    replayed = [
+        ReplayWorker(ReplaySpec(name=name, recording=recording.path), recording)
+        for name in ("cy", "ada", "bob")
+    ]
     pool = Pool([*replayed, VoteWorker()])
     runner = Runner(Cascade(("ada", "bob"), "cy"), pool, budget=Budget(rounds=rounds))
     return await runner.answer(Question(text=text), seed="0")

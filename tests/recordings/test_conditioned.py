@@ -11,9 +11,10 @@ from podium.errors import WorkerError
 from podium.executor.step_input import build_messages
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter, ShownContext
 from podium.recordings.recording_model import COLUMNS
-from podium.types import ANSWER_WHOLE_QUESTION, Message, Profile
+from podium.types import ANSWER_WHOLE_QUESTION, Message
 from podium.workers.base import Request
 from podium.workers.replay import ReplayWorker
+from podium.workers.spec import ReplaySpec
 from podium.workers.view import EarlierStep, WorkerView
 
 FOUR = "What is 2 + 2?"
@@ -35,7 +36,7 @@ def made(folder: Path, *, conditioned: bool = True) -> Recording:
 
 
 def replay(recording: Recording, worker: str) -> ReplayWorker:
-    return ReplayWorker(Profile(name=worker), recording, worker)
+    return ReplayWorker(ReplaySpec(name=worker, recording=recording.path), recording)
 
 
 def request(subtask: str, *shown: tuple[str, str], duplicate: int = 0) -> Request:

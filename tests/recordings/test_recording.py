@@ -18,8 +18,8 @@ import pytest
 from podium.errors import ConfigError
 from podium.recordings import RecordedResponse, Recording, header_path
 from podium.recordings.recording_model import COLUMNS
-from podium.types import Profile
 from podium.workers.replay import ReplayWorker
+from podium.workers.spec import ReplaySpec
 
 MakeRecording = Callable[..., Recording]
 GIVEN = {
@@ -66,7 +66,7 @@ def test_sample_count_of_a_question_ignores_sample_numbers(small: Recording) -> 
     beside.write_text(json.dumps(json.loads(beside.read_text()) | {"sha256": digest}))
     old = Recording.open(small.path)
     assert [old.samples(worker) for worker in ("ada", "bob", "nobody")] == [2, 1, 0]
-    worker = ReplayWorker(Profile(name="ada"), old, "ada")
+    worker = ReplayWorker(ReplaySpec(name="ada", recording=old.path), old)
     assert (worker.samples, worker.count("What is 2 + 2?"), worker.count("What is 3 + 3?")) == (2, 1, 2)
 
 

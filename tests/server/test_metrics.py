@@ -14,6 +14,7 @@ from podium.types import Price, Profile, Spent, Usage
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
 from podium.workers.scripted import ScriptedWorker
+from podium.workers.spec import ReplaySpec
 from podium_testing import FaultServer, Rule, SlowFirstByte, Status
 
 CHAT = "/v1/chat/completions"
@@ -199,7 +200,8 @@ def test_recorded_answers_cost_nothing_that_is_paid(serve, tmp_path):
         writer.add_question(RecordedQuestion("q", "Is 1 odd?", "yes", None, "test"))
         writer.add("q", RecordedResponse("ada", 0, "Answer: yes", score=1.0, output_tokens=3))
         writer.write(tmp_path / "r.parquet", name="r")
-    ada = Profile(name="ada", price=Price(output=1e6))
-    url = serve(Pool([ReplayWorker(ada, Recording.open(tmp_path / "r.parquet"), "ada")]))
+    recording = Recording.open(tmp_path / "r.parquet")
+    ada = ReplaySpec(name="ada", price=Price(output=1e6), recording=recording.path)
+    url = serve(Pool([ReplayWorker(ada, recording)]))
     assert httpx.post(url + CHAT, json=asked("Is 1 odd?")).json()["podium"]["cost_usd"] >= 3
     assert figures(httpx.get(url + "/metrics").text)["podium_cost_usd_total", "ada"] == 0

@@ -21,9 +21,9 @@ from podium.rollout.data_fingerprint import grader_settings
 from podium.tasks import Grade, open_tasks
 from podium.tasks.recorded import UNJUDGED, RecordedGrader, RecordedTasks
 from podium.team import Runner
-from podium.types import Profile
 from podium.workers import Pool, ScriptedWorker, VoteWorker
 from podium.workers.replay import ReplayWorker
+from podium.workers.spec import ReplaySpec
 from podium.workers.tool import no_result
 from podium.workers.vote import NOTHING
 
@@ -31,7 +31,7 @@ MakeRecording = Callable[..., Recording]
 
 
 def replay(recording: Recording, name: str) -> ReplayWorker:
-    return ReplayWorker(Profile(name=name), recording, name)
+    return ReplayWorker(ReplaySpec(name=name, recording=recording.path), recording)
 
 
 def many(make_recording: MakeRecording, **options: object) -> Recording:

@@ -19,9 +19,10 @@ from podium.recordings import RecordedResponse, Recording
 from podium.team import Runner
 from podium.team.team_file import open_pool
 from podium.trace import Plan
-from podium.types import Budget, Limits, Message, Price, Profile, Question, Usage, estimate_tokens
+from podium.types import Budget, Limits, Message, Price, Question, Usage, estimate_tokens
 from podium.workers import Pool, Request, ScriptedWorker, VoteWorker, Worker
 from podium.workers.replay import ReplayWorker, unknown_length_warning, with_answer
+from podium.workers.spec import ReplaySpec
 from podium.workers.view import EarlierStep, WorkerView
 from podium.workflow import Access, Step, Workflow
 
@@ -46,9 +47,8 @@ def recording(make_recording: MakeRecording) -> Recording:
 
 
 def replay(recording: Recording, name: str = "ada", **options: Any) -> ReplayWorker:
-    return ReplayWorker(
-        Profile(name=name, price=Price(output=1e6), latency_s=1.5), recording, name, **options
-    )
+    spec = ReplaySpec(name=name, price=Price(output=1e6), latency=1.5, recording=recording.path, **options)
+    return ReplayWorker(spec, recording)
 
 
 def request(
@@ -238,13 +238,18 @@ async def test_an_answer_alone_does_not_tell_how_long_the_response_was(
 
 async def test_free_replay_worker_gets_no_unknown_length_warning(make_recording: MakeRecording) -> None:
     recording = make_recording({FOUR: [RecordedResponse("ada", 0, ONLY, "4", 1.0)]})
-    assert unknown_length_warning([ReplayWorker(Profile(name="ada"), recording, "ada")], [FOUR]) is None
+    assert (
+        unknown_length_warning(
+            [ReplayWorker(ReplaySpec(name="ada", recording=recording.path), recording)], [FOUR]
+        )
+        is None
+    )
 
 
 async def test_replayed_latency_is_the_recorded_one_or_that_of_the_profile(recording: Recording) -> None:
     replies = [await replay(recording).answer(request(repeat=repeat)) for repeat in range(2)]
     assert [reply.latency_s for reply in replies] == [2.5, 1.5]
-    unknown = ReplayWorker(Profile(name="ada"), recording, "ada")
+    unknown = ReplayWorker(ReplaySpec(name="ada", recording=recording.path), recording)
     assert (await unknown.answer(request(repeat=1))).latency_s == 0.0
 
 

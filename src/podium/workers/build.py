@@ -200,15 +200,7 @@ def _build_replay(spec: ReplaySpec, context: BuildContext) -> Worker:
     from podium.recordings import Recording  # noqa: PLC0415
     from podium.workers.replay import ReplayWorker  # noqa: PLC0415
 
-    return ReplayWorker(
-        spec.to_profile(),
-        Recording.open(context.folder / spec.recording),
-        spec.worker or spec.name,
-        samples=spec.samples,
-        assumed_output_tokens=spec.assumed_output_tokens,
-        limits=spec.limits,
-        fallback=spec.fallback,
-    )
+    return ReplayWorker(spec, Recording.open(context.folder / spec.recording))
 
 
 def _build_calculator(spec: CalculatorSpec, _: BuildContext) -> Worker:

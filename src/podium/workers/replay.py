@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from random import Random
-from typing import Literal
 
 from podium.config import suggestion
 from podium.errors import ConfigError, WorkerError
@@ -18,20 +17,17 @@ from podium.reading.answer import final_answer, normalise
 from podium.reading.thoughts import split_thoughts, without_thoughts
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording, ShownContext, reference
 from podium.trace import Reply
-from podium.types import Limits, Message, Profile, Usage, estimate_tokens
+from podium.types import Message, Usage, estimate_tokens
 from podium.workers.base import COSTLESS, Request, Worker
+from podium.workers.spec import ReplaySpec
 from podium.workers.view import WorkerView, read_view
 
 
 class ReplayWorker(Worker):
-    """One worker of a recording.
+    """One worker of a recording, which is the one at the spec's path.
 
-    Args:
-        worker: the worker's name in the recording.
-        samples: the order of several responses to a question: as recorded, or shuffled by the question's seed. Each
-            further call for the same question gets the next response, and after the last the first. If they are in
-            turn, each further sample of a question begins with the next response too.
-        assumed_output_tokens: output tokens of every response, instead of the recorded number.
+    Of several responses to a question, each further call gets the next, and after the last the first. If they are in
+    turn, each further sample of a question begins with the next response too.
 
     Raises:
         ConfigError: the recording has no such worker.
@@ -39,28 +35,17 @@ class ReplayWorker(Worker):
 
     traits = COSTLESS
 
-    def __init__(
-        self,
-        profile: Profile,
-        recording: Recording,
-        worker: str,
-        *,
-        samples: Literal["in turn", "random"] = "in turn",
-        assumed_output_tokens: int | None = None,
-        limits: Limits | None = None,
-        fallback: str | None = None,
-    ) -> None:
-        if worker not in recording.workers:
-            raise ConfigError(
-                f"{recording.path} has no responses of {worker!r}; {suggestion(worker, recording.workers)}"
-            )
-        self.profile = profile
-        self.limits = limits or Limits(retries=0)
-        self.fallback = fallback
+    def __init__(self, spec: ReplaySpec, recording: Recording) -> None:
+        self.profile, self.limits, self.fallback = spec.to_profile(), spec.limits, spec.fallback
         self.recording = recording
-        self._worker = worker
-        self._random = samples == "random"
-        self._assumed = assumed_output_tokens
+        self._worker = spec.worker or spec.name
+        if self._worker not in recording.workers:
+            raise ConfigError(
+                f"{recording.path} has no responses of {self._worker!r}; "
+                f"{suggestion(self._worker, recording.workers)}"
+            )
+        self._random = spec.samples == "random"
+        self._assumed = spec.assumed_output_tokens
 
     @property
     def samples(self) -> int:

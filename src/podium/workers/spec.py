@@ -227,14 +227,15 @@ class ReplaySpec(WorkerSpec):
     """A recorded model, whose recorded responses are returned."""
 
     traits = COSTLESS
-    kind: Literal["replay"]
+    kind: Literal["replay"] = "replay"
     limits: Limits = Limits(retries=0)
     recording: Path
     """NAME.parquet, relative to the team file's folder."""
     worker: str | None = None
     """The worker's name in the recording. Default: `name`."""
     samples: Literal["in turn", "random"] = "in turn"
-    """Order of several responses to a question: as recorded, or shuffled. Each further call gets the next response."""
+    """Order of several responses to a question: as recorded, or shuffled by the question's seed. Each further call gets
+    the next response."""
     assumed_output_tokens: int | None = Field(default=None, ge=0)
     """Output tokens of every response, in place of the recorded number, for models whose reasoning is hidden."""
 

@@ -32,6 +32,7 @@ from podium.types import Limits, Price, Profile, Question
 from podium.workers import Pool, ScriptedWorker
 from podium.workers.function import FunctionWorker
 from podium.workers.replay import ReplayWorker
+from podium.workers.spec import ReplaySpec
 
 TASKS = tuple(Task(f"t/{n}", Question(text=f"What is {n} + 0?"), f"{n}", Exact()) for n in range(5))
 
@@ -274,7 +275,10 @@ async def test_the_arrays_are_those_of_the_recording(tmp_path: Path) -> None:
                     )
         writer.write(tmp_path / "r.parquet", name="r")
     recording, price = Recording.open(tmp_path / "r.parquet"), Price(output=3.0)
-    workers = [ReplayWorker(Profile(name=name, price=price), recording, name) for name in ("ada", "bob")]
+    workers = [
+        ReplayWorker(ReplaySpec(name=name, price=price, recording=recording.path), recording)
+        for name in ("ada", "bob")
+    ]
     questions = load_study_questions(str(tmp_path / "r.parquet"), pool=Pool(workers))
     assert (await ask(tmp_path, Pool(workers), questions.tasks, repeats=2)).kept == 48
     found = StudyAnswers.read(table_of(tmp_path, Pool(workers), questions.tasks))

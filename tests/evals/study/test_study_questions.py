@@ -15,9 +15,10 @@ from podium.planners import Single
 from podium.recordings import RecordedResponse
 from podium.team import Runner
 from podium.trace import Trace
-from podium.types import Message, Profile, Question
+from podium.types import Message, Question
 from podium.workers import Pool, ScriptedWorker
 from podium.workers.replay import ReplayWorker
+from podium.workers.spec import ReplaySpec
 
 
 async def asked(text: str, right: bool | None = None, **more: object) -> Trace:
@@ -75,6 +76,8 @@ def test_a_recording_is_studied_without_a_split_that_some_worker_lacks(make_reco
     both = [RecordedResponse(name, 0, "Answer: 4", score=1.0) for name in ("ada", "bob")]
     splits = {"Seen?": "train", "Half?": "validation", "New?": "test"}
     recording = make_recording({"Seen?": both, "Half?": both[:1], "New?": both}, splits=splits)
-    pool = Pool([ReplayWorker(Profile(name=name), recording, name) for name in ("ada", "bob")])
+    pool = Pool(
+        [ReplayWorker(ReplaySpec(name=name, recording=recording.path), recording) for name in ("ada", "bob")]
+    )
     found = load_study_questions(str(recording.path), pool=pool)
     assert {task.question.text for task in found.tasks} == {"Seen?", "New?"}
