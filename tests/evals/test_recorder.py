@@ -151,7 +151,7 @@ async def test_models_of_one_host_answer_the_same_questions_under_a_call_budget(
     ]
     table = table_of(tmp_path, Pool(workers), TASKS, 1)
     await ask(table, dispatcher=calls(6))
-    answered = [{task for task, _ in table.alone(name).kept()} for name in ("ada", "bob")]
+    answered = [{task for task, _ in table.alone(name).kept_answers()} for name in ("ada", "bob")]
     assert answered[0] == answered[1]
     assert len(answered[0]) == 3
 
@@ -234,7 +234,7 @@ async def test_a_fallback_is_neither_recorded_nor_paid_beyond_the_budget(tmp_pat
         table = table_of(tmp_path, Pool([*down, dear("Answer: 4")]), TASKS)
         await ask(table, dispatcher=Dispatcher(spend_limits=[limit]))
         assert limit.spent_usd <= 20.0
-    kept = table.alone("down0").kept().values()
+    kept = table.alone("down0").kept_answers().values()
     assert not any(answer.trace.answer for answer in kept)
 
 
@@ -265,7 +265,7 @@ async def test_cancelled_recording_keeps_its_finished_answers(tmp_path: Path) ->
     job = asyncio.create_task(ask_each_alone([table], Dispatcher(), stop))
     with pytest.raises(asyncio.CancelledError):
         await job
-    assert len(table.alone("dear").kept()) == ended[-1] < 8
+    assert len(table.alone("dear").kept_answers()) == ended[-1] < 8
     assert (await ask(table)).kept == 8
 
 

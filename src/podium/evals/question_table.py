@@ -77,7 +77,7 @@ class TablePlanner:
     worker: str | None = None
     """The worker that answers alone. None for another planner."""
 
-    def kept(self) -> Mapping[tuple[str, int], Rollout]:
+    def kept_answers(self) -> Mapping[tuple[str, int], Rollout]:
         """The kept answers to the table's present questions, by task and repeat, also those in which a call failed."""
         known = {task.id: task for task in self.table.questions}
         return {
@@ -86,17 +86,17 @@ class TablePlanner:
             if answer.task in known and answer.matches(known[answer.task])
         }
 
-    def counting(self) -> Mapping[tuple[str, int], Rollout]:
+    def complete_answers(self) -> Mapping[tuple[str, int], Rollout]:
         """The kept answers without those in which a call failed. They are not made again."""
-        return {slot: answer for slot, answer in self.kept().items() if not answer.worker_failed}
+        return {slot: answer for slot, answer in self.kept_answers().items() if not answer.worker_failed}
 
-    def missing(self, counting: Mapping[tuple[str, int], Rollout] | None = None) -> int:
+    def missing(self, complete: Mapping[tuple[str, int], Rollout] | None = None) -> int:
         """How many answers or verdicts are still to be made.
 
         Args:
-            counting: the answers that count. Default: they are read.
+            complete: the answers that count. Default: they are read.
         """
-        table, found = self.table, self.counting() if counting is None else counting
+        table, found = self.table, self.complete_answers() if complete is None else complete
         return sum(
             is_missing(found.get((task.id, repeat)), judged=table.judged)
             for task in table.questions
@@ -124,8 +124,8 @@ async def answer_table(
     jobs: list[EvaluationJob] = []
     async with AsyncExitStack() as teams:
         for planner in planners:
-            counting = planner.counting()
-            if not planner.missing(counting):
+            complete = planner.complete_answers()
+            if not planner.missing(complete):
                 continue
             team = Team.from_settings(
                 planner.team, table.pool, dispatcher=dispatcher, seed=str(table.seed), for_evaluation=True
@@ -139,7 +139,7 @@ async def answer_table(
                     pool_for=planner.pool_of,
                     repeats=table.repeats,
                     seed=str(table.seed),
-                    kept=counting,
+                    kept=complete,
                     judged=table.judged,
                     on_rollout=partial(files.add, planner.key, planner.label),
                 )

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 _DIMENSIONS = 64
-_WORDS = 2
+_MIN_NAME_WORDS = 2
 """The fewest words of a cluster's name."""
-_KEPT = 40
+_MAX_WORDS = 40
 
 
 def find_clusters(texts: Sequence[str], clusters: int, *, seed: int = 0) -> dict[str, dict[str, float]]:
@@ -74,7 +74,7 @@ def find_clusters(texts: Sequence[str], clusters: int, *, seed: int = 0) -> dict
     by_name: dict[str, dict[str, float]] = {}
     for cluster in np.unique(cluster_Q):
         mean_W = np.asarray(words_QW[cluster_Q == cluster].mean(axis=0)).ravel()
-        words = [word for word in np.argsort(-mean_W, kind="stable")[:_KEPT] if mean_W[word] > 0]
+        words = [word for word in np.argsort(-mean_W, kind="stable")[:_MAX_WORDS] if mean_W[word] > 0]
         if not words:
             continue  # No word of these questions counts.
         weight_W = mean_W / np.linalg.norm(mean_W[words]) * idf_W
@@ -113,7 +113,7 @@ def require_sklearn() -> None:
 def _names(words: Sequence[str]) -> Iterator[str]:
     """Possible names of a cluster: its first two words, its first three words and so on, then all words with a
     number."""
-    for most in count(min(_WORDS, len(words))):
+    for most in count(min(_MIN_NAME_WORDS, len(words))):
         name = "-".join(map(_in_ascii, words[:most]))
         yield name if most <= len(words) else f"{name}-{most}"
 
@@ -124,7 +124,7 @@ def _in_ascii(word: str) -> str:
     return letters or "-".join(f"{ord(letter):x}" for letter in word)
 
 
-_FIGURES = 5
+_SIGNIFICANT_DIGITS = 5
 _RIDGE = 10.0
 """The penalty of the words' weights. Of 3, 5, 10 and 20, this one routed best over four recorded pools."""
 
@@ -140,7 +140,9 @@ def rate(answers: AnswerMatrix, clusters: ClusterWords) -> Ratings:
                 str(cluster): Tally(
                     right=round(float(answers.score_QW[cluster_Q == cluster, number].sum()), 3),
                     questions=int((cluster_Q == cluster).sum()),
-                    cost_usd=float(f"{answers.cost_QW[cluster_Q == cluster, number].sum():.{_FIGURES}g}"),
+                    cost_usd=float(
+                        f"{answers.cost_QW[cluster_Q == cluster, number].sum():.{_SIGNIFICANT_DIGITS}g}"
+                    ),
                 )
                 for cluster in np.unique(cluster_Q)
             }

@@ -39,11 +39,11 @@ from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
 from podium.workers.spend_limit import SpendLimit
 
-_LONGEST = 10_000
+_MAX_GOLD_CHARS = 10_000
 """The most characters of a saved gold answer. Tests of programs are longer, and only their verdicts are saved."""
 _SHARES = dict(zip(SPLITS, (70, 15, 15), strict=True))
 """Percent of the questions in each split. Imported recordings whose source has no splits have the same shares."""
-_GROWING = ("questions", "repeats")
+_MAY_GROW = ("questions", "repeats")
 """Settings that may have grown when a recording is resumed."""
 
 
@@ -179,13 +179,13 @@ class RecordingRun:
             "repeats": self.table.repeats,
         }
         before = RunFolder(folder).configuration if (folder / CONFIG).is_file() else {}
-        for name in _GROWING:
+        for name in _MAY_GROW:
             if configuration[name] < before.get(name, 0):
                 raise RunMismatchError(
                     f"the recording was begun with {before[name]} {name}, and this run has {configuration[name]}; give "
                     "at least as many, or give another name for the recording."
                 )
-        RunFolder.open(folder, configuration, changeable=_GROWING)
+        RunFolder.open(folder, configuration, changeable=_MAY_GROW)
 
     async def ask(self, calls: int | None, show: ShowProgress) -> tuple[AskingProgress, float]:
         """Ask the workers, and close them at the end. Also returns the dollars of all starts.
@@ -215,7 +215,7 @@ class RecordingRun:
         lacking = [f"responses that are still missing ({missing})"] if missing else []
         with RecordingWriter() as writer:
             for worker in table.pool.answering:
-                for (task_id, sample), answer in table.alone(worker).kept().items():
+                for (task_id, sample), answer in table.alone(worker).kept_answers().items():
                     response = _response(worker, answer)
                     if response is not None and sample < table.repeats:
                         writer.add_question(recorded[task_id])
@@ -252,7 +252,7 @@ def bare_tasks(tasks: Iterable[Task]) -> tuple[list[Task], tuple[str, ...]]:
 
 
 def _question(task: Task, split: str) -> RecordedQuestion:
-    gold = task.gold if len(task.gold) <= _LONGEST else None
+    gold = task.gold if len(task.gold) <= _MAX_GOLD_CHARS else None
     return RecordedQuestion(task.id, task.question.text, gold, None, split)
 
 

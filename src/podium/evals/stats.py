@@ -19,7 +19,7 @@ _AT_ONCE = 10**6
 """The most values that a bootstrap holds in memory."""
 _KEPT = 10**7
 """The most drawn questions (40 MB) that are kept, for the next interval over the same number of questions."""
-_FINEST = 120
+_MAX_DENOMINATOR = 120
 """The permutation test counts in units of one over this number of a question."""
 
 
@@ -104,8 +104,8 @@ def permutation_test(first: Sequence[float], second: Sequence[float]) -> float:
             rounded to 1/120.
     """
     differences, counts = np.unique(np.subtract(first, second), return_counts=True)
-    scales = (scale for scale in range(1, _FINEST) if _all_whole(differences * scale))
-    units = np.rint(differences * next(scales, _FINEST))
+    scales = (scale for scale in range(1, _MAX_DENOMINATOR) if _all_whole(differences * scale))
+    units = np.rint(differences * next(scales, _MAX_DENOMINATOR))
     observed, most = abs(int(units @ counts)), int(np.abs(units) @ counts)
     angles = 2 * np.pi / (2 * most + 1) * np.arange(most + 1)
     characteristic = np.prod(np.cos(np.outer(units, angles)) ** counts[:, None], axis=0)

@@ -27,7 +27,7 @@ from podium.types import Budget, FrozenModel, Profile, Spent
 from podium.workers.replacements import ENVIRONMENT
 from podium.workflow import needed_steps
 
-_LONGEST = 2000
+_MAX_GOLD_CHARS = 2000
 """The most characters of a gold answer that are kept, since tests of programs may have megabytes."""
 
 
@@ -112,7 +112,7 @@ class Rollout(FrozenModel):
 
 def _judging(task: Task) -> tuple[str, str]:
     """The beginning of the right answer, and a digest of the grader."""
-    return task.gold[:_LONGEST], value_digest(grader_settings(task.grader))
+    return task.gold[:_MAX_GOLD_CHARS], value_digest(grader_settings(task.grader))
 
 
 def _short(trace: Trace) -> Trace:
@@ -142,13 +142,15 @@ def _short_span(span: Span) -> Span:
 def _failed(round_: RoundTrace) -> bool:
     if round_.error_kind in ("planner_failed", "budget_refused"):
         return True
-    failed = {span.position for span in round_.spans if span.status == "failed" and not _was_drawn(span)}
+    failed = {
+        span.position for span in round_.spans if span.status == "failed" and not _is_injected_failure(span)
+    }
     return (
         bool(failed) and round_.workflow is not None and not failed.isdisjoint(needed_steps(round_.workflow))
     )
 
 
-def _was_drawn(span: Span) -> bool:
+def _is_injected_failure(span: Span) -> bool:
     """Whether a step failed only because its worker, or the workers of the steps that it reads, were made to fail.
 
     A vote fails if all steps that it reads failed. If these failures were real, `_failed` counts these steps instead.

@@ -36,7 +36,7 @@ from podium.types import Budget, Message, Question
 from podium.workers.pool import Pool
 from podium.workflow import render
 
-_REMEMBERED = 1024
+_KEPT_ROLLOUTS = 1024
 """How many rollouts are kept for a possible next round."""
 
 
@@ -214,7 +214,7 @@ class ScoringSession:
             raise
         if self.settings.rounds > 1 and not rollout.infrastructure_failed:
             self._rollouts[key] = rollout
-            if len(self._rollouts) > _REMEMBERED:
+            if len(self._rollouts) > _KEPT_ROLLOUTS:
                 self._rollouts.popitem(last=False)
         return rollout
 

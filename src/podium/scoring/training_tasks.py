@@ -64,7 +64,7 @@ def without_held_out(
         overlap for overlap in overlapping if overlap.is_equal or overlap.shared > _MAX_SHARED_NGRAMS
     ]
     if overlapping:
-        sentence = _sentence(settings.tasks, tasks, overlapping)
+        sentence = _overlap_sentence(settings.tasks, tasks, overlapping)
         left_out = {overlap.index for overlap in overlapping}
         if settings.on_overlap == "refuse" or len(left_out) == len(tasks):
             raise ConfigError(sentence)
@@ -122,7 +122,7 @@ def _texts(name: str, split: str, opened: Mapping[str, TaskSet]) -> Iterator[tup
         yield task.id, task_key(task)
 
 
-def _sentence(name: str, tasks: list[Task], overlapping: list[Overlap]) -> str:
+def _overlap_sentence(name: str, tasks: list[Task], overlapping: list[Overlap]) -> str:
     first = overlapping[0]
     task = tasks[first.index]
     text = " ".join(task.question.text.split())

@@ -133,5 +133,5 @@ class StudyAnswers:
 
 
 def _kept(table: QuestionTable, worker: str) -> Mapping[tuple[str, int], Rollout]:
-    answers = table.alone(worker).kept()
+    answers = table.alone(worker).kept_answers()
     return {slot: answer for slot, answer in answers.items() if answer.trace.answer is not None}

@@ -156,7 +156,7 @@ async def _test(name: str, table: QuestionTable, kinds: QuestionKinds, dispatche
         except BudgetError:
             reason = OUT_OF_BUDGET
             break
-        answer = alone.kept()[test.id, 0]
+        answer = alone.kept_answers()[test.id, 0]
         if answer.trace.answer is None:
             reason = f"broken: {failure_of(answer.trace).removeprefix(f'{name}: ')}"
             break

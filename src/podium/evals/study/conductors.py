@@ -67,7 +67,7 @@ async def measure_conductors(
     for planner in _conductors(table, known, count, checkpoint, seed) if count or checkpoint else ():
         with suppress(BudgetError):
             await answer_table([planner], dispatcher, accuracy_so_far(show, planner.missing(), dispatcher))
-        rollouts = list(planner.kept().values())
+        rollouts = list(planner.kept_answers().values())
         if len(rollouts) < min(FEWEST, len(planner.table.questions)):
             notes.append(
                 f"The {planner.label} is left out: the budget ended after {len(rollouts)} questions."

@@ -32,10 +32,10 @@ from podium.types import Budget, FrozenModel
 from podium.workers.pool import Pool
 from podium.workers.vote import vote_key, voted_answer
 
-_LONGEST = 8_000
+_MAX_JUDGED_CHARS = 8_000
 """The most characters at the end of an answer that are judged."""
 _NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?")
-_SHORTEST = 3
+_CHANCE_LENGTH = 3
 """A right answer of at most this many letters, such as "no", is in many texts by chance, so it counts as no near
 miss."""
 
@@ -99,7 +99,7 @@ class JudgedGrader:
         answer = response if final is None else final
         if not answer.strip():
             return Grade(0.0)
-        return Grade(await self.judge.score(self.question, truncate_middle(answer, _LONGEST)), final)
+        return Grade(await self.judge.score(self.question, truncate_middle(answer, _MAX_JUDGED_CHARS)), final)
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class NearMisses(FrozenModel):
 
 def near_misses(graded: Iterable[tuple[Task, Sequence[Rollout]]]) -> NearMisses:
     wrong = [
-        _is_near_miss(task, (answer.trace.answer or "")[-_LONGEST:])
+        _is_near_miss(task, (answer.trace.answer or "")[-_MAX_JUDGED_CHARS:])
         for task, answers in graded
         if isinstance(task.grader, Exact | Normalised | Numeric)
         for answer in answers
@@ -162,7 +162,7 @@ def _is_near_miss(task: Task, answer: str) -> bool:
         numbers = _NUMBER.findall(answer)
         return bool(numbers) and read_number(numbers[-1]) == read_number(task.gold)
     words = normalised_words(task.gold)
-    return len(words) > _SHORTEST and f" {words} " in f" {normalised_words(answer)} "
+    return len(words) > _CHANCE_LENGTH and f" {words} " in f" {normalised_words(answer)} "
 
 
 def by_agreement(answers: AnswerMatrix) -> AnswerMatrix:

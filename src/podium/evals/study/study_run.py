@@ -6,21 +6,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from podium.calls import Dispatcher
 from podium.errors import UsageError
 from podium.evals.answer_files import ShowProgress
-from podium.evals.question_table import AskingProgress
+from podium.evals.question_table import AskingProgress, QuestionTable
 from podium.evals.study.answers import StudyAnswers, ask_workers
 from podium.evals.study.conductors import measure_conductors
-from podium.evals.study.decision import decide
+from podium.evals.study.decision import StudyDecision, decide
 from podium.evals.study.estimate import StudyEstimate, estimate_study, most_samples
-from podium.evals.study.methods import clustered_ratings, crossfit, methods_for
+from podium.evals.study.methods import MethodResult, clustered_ratings, crossfit, methods_for
 from podium.evals.study.report import write_report
 from podium.evals.study.result import RESULT, Bounds, Study
 from podium.evals.study.study_inputs import StudyInputs
 from podium.evals.study.team_files import TEAM, write_team_file
+from podium.planners.answers import AnswerMatrix
 from podium.rollout.run_folder import RunFolder
 from podium.workers.replay import ReplayWorker
 
@@ -73,21 +75,10 @@ class StudyRun(StudyInputs):
         Args:
             on_asked: called once all workers were asked.
         """
-        team, pool, settings = self.team, self.pool, self.settings
-        limit = team.budget.run_usd
+        pool, settings = self.pool, self.settings
         with self.open_dispatcher(pays=expected.paid) as (dispatcher, questions):
-            spend_limit = dispatcher.run_limit
-            before = 0.0 if spend_limit is None else spend_limit.spent_usd
-            table = questions.table(self.run, team, pool, settings.concurrency)
-            asked = await ask_workers(
-                table,
-                repeats=settings.repeats,
-                reached=expected.reached,
-                budget_usd=None if limit is None else max(0.0, limit - expected.conductor_usd - before),
-                dispatcher=dispatcher,
-                show=on_progress,
-            )
-            on_asked(asked)
+            table = questions.table(self.run, self.team, pool, settings.concurrency)
+            on_asked(await self._ask_workers(table, expected, dispatcher, on_progress))
             known = StudyAnswers.read(table, questions.judged_by, settings.repeats)
             conducted, left_out = await measure_conductors(
                 table,
@@ -98,24 +89,12 @@ class StudyRun(StudyInputs):
                 seed=str(settings.seed),
                 show=on_progress,
             )
-            spent_usd = known.cost_usd if spend_limit is None else spend_limit.spent_usd
+            limit = dispatcher.run_limit
+            spent_usd = known.cost_usd if limit is None else limit.spent_usd
         answers = known.answers
         methods = methods_for(answers, teams=questions.judged_by != "agreement")
         measured = [*crossfit(answers, methods, seed=str(settings.seed)), *conducted]
         decision = decide(measured, margin=settings.margin)
-        ratings = clustered_ratings(answers) if len(answers.workers) > 1 else None
-        served = {f"{TEAM}.toml": decision.recommended}
-        if decision.cheaper is not None and decision.cheaper != decision.recommended:
-            served["cheaper.toml"] = decision.cheaper
-        for name, row in served.items():
-            write_team_file(
-                self.run / name,
-                measured[row],
-                pool,
-                pool_name=team.workers_file,
-                ratings=ratings,
-                checkpoint=settings.conductor,
-            )
         notes = (*questions.notes, *known.notes, expected.conductor_reason, *left_out)
         result = Study(
             **dict(decision),
@@ -130,11 +109,46 @@ class StudyRun(StudyInputs):
             recorded=not expected.paid,
             replayed=tuple(name for name in answers.workers if isinstance(pool.named(name), ReplayWorker)),
             notes=tuple(filter(None, notes)),
-            files=tuple(served),
+            files=self._write_team_files(decision, measured, answers),
         )
         result.save(self.run / RESULT)
         write_report(self.run, result)
         return result
+
+    async def _ask_workers(
+        self, table: QuestionTable, expected: StudyEstimate, dispatcher: Dispatcher, on_progress: ShowProgress
+    ) -> AskingProgress:
+        """Ask the workers, with what the budget leaves for them beside the Conductors."""
+        limit, spend_limit = self.team.budget.run_usd, dispatcher.run_limit
+        before = 0.0 if spend_limit is None else spend_limit.spent_usd
+        return await ask_workers(
+            table,
+            repeats=self.settings.repeats,
+            reached=expected.reached,
+            budget_usd=None if limit is None else max(0.0, limit - expected.conductor_usd - before),
+            dispatcher=dispatcher,
+            show=on_progress,
+        )
+
+    def _write_team_files(
+        self, decision: StudyDecision, measured: Sequence[MethodResult], answers: AnswerMatrix
+    ) -> tuple[str, ...]:
+        """Write the team files that serve the recommendation and, if it differs, the cheaper choice. Returns their
+        names."""
+        ratings = clustered_ratings(answers) if len(answers.workers) > 1 else None
+        served = {f"{TEAM}.toml": decision.recommended}
+        if decision.cheaper is not None and decision.cheaper != decision.recommended:
+            served["cheaper.toml"] = decision.cheaper
+        for name, row in served.items():
+            write_team_file(
+                self.run / name,
+                measured[row],
+                self.pool,
+                pool_name=self.team.workers_file,
+                ratings=ratings,
+                checkpoint=self.settings.conductor,
+            )
+        return tuple(served)
 
     def _check_names(self) -> None:
         """Refuse a judge that is a tool, more repeats than were recorded, and worker names that planners cannot have.

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from podium.errors import UsageError
@@ -20,12 +21,13 @@ from podium.evals.suite.manifest import (
     SuiteManifest,
     SuiteRow,
     SuiteTable,
+    TableSettings,
     tables_of,
 )
 from podium.evals.suite.plan_controls import PLAN_CONTROLS
 from podium.evals.suite.suite_settings import EACH_WORKER, PlannerEntry, PoolEntry, SuiteSettings
 from podium.planners import find_baseline
-from podium.tasks import warnings_of
+from podium.tasks import TaskSet, warnings_of
 from podium.team.opened_planner import pays_for_plans
 from podium.workers.base import has_paid_workers
 from podium.workers.replay import (
@@ -89,59 +91,21 @@ async def _checked(
     Args:
         inputs_by_pool: the inputs by the pool that a row names. The key None has the table's own pool.
     """
-    answers = {}
-    table, problems = inputs_by_pool[None].table, list[str]()
-    for seed in settings.all_seeds:
-        tasks = inputs_by_pool[None].tasks(seed)
-        answers[seed] = len(tasks) * settings.repeats
-        asked = {task.id for task in tasks}
-        problems += (
-            f"The pool {pool.title} of a row does not have all questions of {table.label}, which were recorded for "
-            "other workers; give the table a pool of all these workers, or leave the row out."
-            for pool, inputs in inputs_by_pool.items()
-            if pool is not None and {task.id for task in inputs.tasks(seed)} != asked
-        )
-    misfits: set[str | None] = set()
-    rows: list[SuiteRow] = []
-    training: dict[PoolEntry | None, list[SuiteRow]] = {}
-    pays = False
-    for entry in entries:
-        inputs = inputs_by_pool[entry.pool]
-        for planner in _expanded(inputs, entry):
-            if planner.checkpoint is not None and planner.checkpoint in misfits:
-                continue  # The same policy at another level is refused once.
-            seeded = [planner.with_seed(seed) for seed in list(answers)[: planner.seeds]]
-            different = [each for index, each in enumerate(seeded) if each not in seeded[:index]]
-            own_problems = [
-                problem for each in different for problem in await _problems(inputs, each, settings)
-            ]
-            if own_problems:
-                problems += own_problems
-                misfits.add(planner.checkpoint)
-                continue
-            controls = _controls(inputs, planner)
-            pays |= has_paid_workers(inputs.pool) or pays_for_plans(inputs.settings_for(planner), inputs.pool)
-            if _chooses(planner, controls) and entry.pool not in training:
-                training_inputs = inputs.for_training(settings.training)
-                training[entry.pool] = list(_training(training_inputs, settings, entry.pool))
-            rows += _rows(inputs, settings, planner, controls, answers)
-    if training and table.split == TRAIN:
-        problems.append(
-            f"Planners or controls of {table.label} make their choices on training questions; "
-            "evaluate on another split."
-        )
-    labels = Counter(row.label for row in rows)
-    problems += (
-        f"{table.label} has {count} rows {label!r}; give one of the pools other names of workers."
-        for label, count in labels.items()
-        if count > 1
+    table = inputs_by_pool[None].table
+    tasks_by_seed = {seed: inputs_by_pool[None].tasks(seed) for seed in settings.all_seeds}
+    check = _TableCheck(
+        settings, {seed: len(tasks) * settings.repeats for seed, tasks in tasks_by_seed.items()}
     )
-    if not rows and not problems:
-        problems.append(f"No [[planner]] is evaluated on {table.label}; leave the task set out.")
-    if problems:
-        raise UsageError("\n".join(problems))
+    check.problems += _question_problems(inputs_by_pool, tasks_by_seed)
+    for entry in entries:
+        for planner in _expanded(inputs_by_pool[entry.pool], entry):
+            await check.add(inputs_by_pool[entry.pool], planner)
+    check.problems += check.table_problems(table)
+    if check.problems:
+        raise UsageError("\n".join(check.problems))
     pools = [inputs.pool for inputs in inputs_by_pool.values()]
     replayed = [worker for pool in pools for worker in pool if isinstance(worker, ReplayWorker)]
+    tasks = tasks_by_seed[settings.all_seeds[-1]]
     unknown = unknown_length_warning(replayed, [task.question.text for task in tasks])
     notes = (*warnings_of(tasks), unknown, _STOPPED if settings.early_stop else None)
     log = None if table.split == TRAIN else looks_file(table.tasks.name, run)
@@ -150,11 +114,76 @@ async def _checked(
         looks_file=None if log is None else str(log.absolute()),
         notes=tuple(filter(None, notes)),
         conditioned=any(map(replays_conditioned, pools)),
-        pays=pays,
+        pays=check.pays,
         paid_workers=any(map(has_paid_workers, pools)),
-        rows=tuple(rows),
-        training=tuple(row for pool_rows in training.values() for row in pool_rows),
+        rows=tuple(check.rows),
+        training=tuple(row for pool_rows in check.training.values() for row in pool_rows),
     )
+
+
+def _question_problems(
+    inputs_by_pool: Mapping[PoolEntry | None, ComparisonInputs], tasks_by_seed: Mapping[int, TaskSet]
+) -> Iterator[str]:
+    """A sentence for each pool of a row that lacks questions of the table."""
+    for seed, tasks in tasks_by_seed.items():
+        asked = {task.id for task in tasks}
+        for pool, inputs in inputs_by_pool.items():
+            if pool is not None and {task.id for task in inputs.tasks(seed)} != asked:
+                yield (
+                    f"The pool {pool.title} of a row does not have all questions of {inputs.table.label}, which were "
+                    "recorded for other workers; give the table a pool of all these workers, or leave the row out."
+                )
+
+
+@dataclass
+class _TableCheck:
+    """The rows of one table, as far as its planners were checked, and the reasons to refuse the table."""
+
+    settings: SuiteSettings
+    answers: Mapping[int, int]
+    """For each seed, how many answers a complete file has."""
+    rows: list[SuiteRow] = field(default_factory=list)
+    training: dict[PoolEntry | None, list[SuiteRow]] = field(default_factory=dict)
+    """The rows of each worker alone on the training questions, by the pool over which a planner makes its choices."""
+    problems: list[str] = field(default_factory=list)
+    pays: bool = False
+    _refused_checkpoints: set[str] = field(default_factory=set)
+
+    async def add(self, inputs: ComparisonInputs, planner: PlannerEntry) -> None:
+        """Check a planner, and add its row and those of its controls."""
+        if planner.checkpoint in self._refused_checkpoints:
+            return  # The same policy at another level is refused once.
+        seeded = [planner.with_seed(seed) for seed in list(self.answers)[: planner.seeds]]
+        different = [each for index, each in enumerate(seeded) if each not in seeded[:index]]
+        own_problems = [
+            problem for each in different for problem in await _entry_problems(inputs, each, self.settings)
+        ]
+        if own_problems:
+            self.problems += own_problems
+            if planner.checkpoint is not None:
+                self._refused_checkpoints.add(planner.checkpoint)
+            return
+        controls = _controls(inputs, planner)
+        self.pays |= has_paid_workers(inputs.pool) or pays_for_plans(
+            inputs.settings_for(planner), inputs.pool
+        )
+        if _chooses(planner, controls) and planner.pool not in self.training:
+            training_inputs = inputs.for_training(self.settings.training)
+            self.training[planner.pool] = list(_training(training_inputs, self.settings, planner.pool))
+        self.rows += _rows(inputs, self.settings, planner, controls, self.answers)
+
+    def table_problems(self, table: TableSettings) -> Iterator[str]:
+        """The reasons to refuse the table as a whole, once all planners were added."""
+        if self.training and table.split == TRAIN:
+            yield (
+                f"Planners or controls of {table.label} make their choices on training questions; "
+                "evaluate on another split."
+            )
+        for label, count in Counter(row.label for row in self.rows).items():
+            if count > 1:
+                yield f"{table.label} has {count} rows {label!r}; give one of the pools other names of workers."
+        if not self.rows and not self.problems:
+            yield f"No [[planner]] is evaluated on {table.label}; leave the task set out."
 
 
 def _expanded(inputs: ComparisonInputs, entry: PlannerEntry) -> list[PlannerEntry]:
@@ -179,8 +208,8 @@ def _rows(
     files: dict[str | None, list[SeedAnswersFile]] = {control: [] for control in (None, *controls)}
     for seed, count in list(answers.items())[: entry.seeds]:
         planner = entry.with_seed(seed)
-        led = [inputs.settings_for(each) for each in (planner, untrained_of(planner)) if each is not None]
-        read = fingerprints(inputs.table.tasks.name, inputs.table.pool.name, inputs.pool, led)
+        teams = [inputs.settings_for(each) for each in (planner, untrained_of(planner)) if each is not None]
+        read = fingerprints(inputs.table.tasks.name, inputs.table.pool.name, inputs.pool, teams)
         for control, by_seed in files.items():
             key = inputs.table.key(settings, planner, control, seed, read)
             by_seed.append(SeedAnswersFile(key=key, seed=seed, answers=count * entry.best_of))
@@ -226,9 +255,11 @@ def _training(
         yield from _rows(inputs, once, PlannerEntry(planner=f"single:{name}", pool=pool), (), answers)
 
 
-async def _problems(inputs: ComparisonInputs, entry: PlannerEntry, settings: SuiteSettings) -> list[str]:
+async def _entry_problems(
+    inputs: ComparisonInputs, entry: PlannerEntry, settings: SuiteSettings
+) -> list[str]:
     try:
-        reason = _cannot(inputs, entry)
+        reason = _planner_problem(inputs, entry)
         if reason is None and not _learns(entry):
             async with inputs.open_team(entry, settings, seed=0):
                 pass
@@ -239,7 +270,7 @@ async def _problems(inputs: ComparisonInputs, entry: PlannerEntry, settings: Sui
     return [problem for problem in (reason, *refused) if problem is not None]
 
 
-def _cannot(inputs: ComparisonInputs, entry: PlannerEntry) -> str | None:
+def _planner_problem(inputs: ComparisonInputs, entry: PlannerEntry) -> str | None:
     known = find_baseline(entry.planner)
     bound = known is not None and (known[0].learns or any(known[0].needs(known[1])))
     if inputs.drawn is not None and (bound or entry.planner in PLANNER_SELECTIONS):
