@@ -4,7 +4,7 @@ One large product gives the scores against the prompt for the whole group, and a
 the scores within a completion. One softmax spans both. A token that several rows begin with has its queries only in one
 row, but its keys and values in all of them. The backward pass is written by hand, since autograd's would read the
 scores twice as often. Shape suffixes: N queries, B key/value heads, G rows, M query heads of a key/value
-head x positions, T positions, S seats, P prompt positions, D head size.
+head x positions, T positions, S rows of queries at the prompt, P prompt positions, D head size.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from torch import Tensor
 
 @dataclass(frozen=True, slots=True)
 class QueryLayout:
-    """The seat of each query when it attends to the prompt, and its cell when it attends to its own row."""
+    """Where each query stands when it attends to the prompt, and when it attends to its own row."""
 
-    seats_N: Tensor
-    """The seat of each query in the flattened [B, S]. All are distinct."""
-    seats: int
-    """The number of seats, S."""
-    cells_N: Tensor
-    """The cell of each query in the flattened [B, G, M]. All are distinct."""
+    prompt_index_N: Tensor
+    """The index of each query in the flattened [B, S], for the prompt. All are distinct."""
+    prompt_rows: int
+    """S, the number of queries at the prompt for each key/value head."""
+    own_index_N: Tensor
+    """The index of each query in the flattened [B, G, M], for its own row. All are distinct."""
 
 
 class _SharedPromptAttention(torch.autograd.Function):
@@ -43,51 +43,70 @@ class _SharedPromptAttention(torch.autograd.Function):
         causal_MT: Tensor,
     ) -> Tensor:
         B, G, T, D = key_BGTD.shape
-        at_prompt, at_own = (B, layout.seats, layout.seats_N), (B * G, len(causal_MT), layout.cells_N)
+        at_prompt, at_own = (
+            (B, layout.prompt_rows, layout.prompt_index_N),
+            (B * G, len(causal_MT), layout.own_index_N),
+        )
         query = query_ND * D**-0.5
-        seated, rows = _scatter(query, *at_prompt), _scatter(query, *at_own)
+        query_at_prompt, query_at_own = _scatter(query, *at_prompt), _scatter(query, *at_own)
         key, value = key_BGTD.reshape(B * G, T, D), value_BGTD.reshape(B * G, T, D)
 
-        prompt = torch.bmm(seated, prompt_key_BPD.transpose(1, 2))
-        own = torch.baddbmm(causal_MT, rows, key.transpose(1, 2))
+        prompt = torch.bmm(query_at_prompt, prompt_key_BPD.transpose(1, 2))
+        own = torch.baddbmm(causal_MT, query_at_own, key.transpose(1, 2))
         top = torch.maximum(
-            _gather(prompt.amax(-1, keepdim=True), layout.seats_N),
-            _gather(own.amax(-1, keepdim=True), layout.cells_N),
+            _gather(prompt.amax(-1, keepdim=True), layout.prompt_index_N),
+            _gather(own.amax(-1, keepdim=True), layout.own_index_N),
         )
         prompt.sub_(_scatter(top, *at_prompt)).exp_()
         own.sub_(_scatter(top, *at_own)).exp_()
-        inverse = _gather(prompt.sum(-1, keepdim=True), layout.seats_N)
-        inverse.add_(_gather(own.sum(-1, keepdim=True), layout.cells_N)).reciprocal_()
-        output = _gather(torch.bmm(prompt, prompt_value_BPD), layout.seats_N)
-        output.add_(_gather(torch.bmm(own, value), layout.cells_N)).mul_(inverse)
+        inverse = _gather(prompt.sum(-1, keepdim=True), layout.prompt_index_N)
+        inverse.add_(_gather(own.sum(-1, keepdim=True), layout.own_index_N)).reciprocal_()
+        output = _gather(torch.bmm(prompt, prompt_value_BPD), layout.prompt_index_N)
+        output.add_(_gather(torch.bmm(own, value), layout.own_index_N)).mul_(inverse)
         ctx.save_for_backward(
-            seated, rows, prompt_key_BPD, prompt_value_BPD, key, value, output, prompt, own, inverse
+            query_at_prompt,
+            query_at_own,
+            prompt_key_BPD,
+            prompt_value_BPD,
+            key,
+            value,
+            output,
+            prompt,
+            own,
+            inverse,
         )
         ctx.layout, ctx.size = layout, key_BGTD.shape
         return output
 
     @staticmethod
     def backward(ctx: Any, grad_ND: Tensor) -> tuple[Tensor | None, ...]:
-        seated, rows, prompt_key, prompt_value, key, value, output, prompt, own, inverse = ctx.saved_tensors
-        seats_N, cells_N = ctx.layout.seats_N, ctx.layout.cells_N
-        at_prompt, at_own = (*seated.shape[:2], seats_N), (*rows.shape[:2], cells_N)
+        query_at_prompt, query_at_own, prompt_key, prompt_value, key, value, output, prompt, own, inverse = (
+            ctx.saved_tensors
+        )
+        prompt_index_N, own_index_N = ctx.layout.prompt_index_N, ctx.layout.own_index_N
+        at_prompt, at_own = (
+            (*query_at_prompt.shape[:2], prompt_index_N),
+            (*query_at_own.shape[:2], own_index_N),
+        )
         # Scaling the gradient once by 1/sum is cheaper than normalising both probability matrices.
         grad = grad_ND * inverse
         shift = (grad * output).sum(-1, keepdim=True).neg_()
-        grad_seated, grad_rows = _scatter(grad, *at_prompt), _scatter(grad, *at_own)
+        grad_at_prompt, grad_at_own = _scatter(grad, *at_prompt), _scatter(grad, *at_own)
 
-        grad_prompt_value = torch.bmm(prompt.transpose(1, 2), grad_seated)
-        grad_value = torch.bmm(own.transpose(1, 2), grad_rows)
-        prompt_score = torch.baddbmm(_scatter(shift, *at_prompt), grad_seated, prompt_value.transpose(1, 2))
+        grad_prompt_value = torch.bmm(prompt.transpose(1, 2), grad_at_prompt)
+        grad_value = torch.bmm(own.transpose(1, 2), grad_at_own)
+        prompt_score = torch.baddbmm(
+            _scatter(shift, *at_prompt), grad_at_prompt, prompt_value.transpose(1, 2)
+        )
         prompt_score.mul_(prompt)
-        own_score = torch.baddbmm(_scatter(shift, *at_own), grad_rows, value.transpose(1, 2)).mul_(own)
-        grad_query = _gather(torch.bmm(prompt_score, prompt_key), seats_N)
-        grad_query.add_(_gather(torch.bmm(own_score, key), cells_N)).mul_(key.shape[-1] ** -0.5)
+        own_score = torch.baddbmm(_scatter(shift, *at_own), grad_at_own, value.transpose(1, 2)).mul_(own)
+        grad_query = _gather(torch.bmm(prompt_score, prompt_key), prompt_index_N)
+        grad_query.add_(_gather(torch.bmm(own_score, key), own_index_N)).mul_(key.shape[-1] ** -0.5)
         return (
             grad_query,
-            torch.bmm(prompt_score.transpose(1, 2), seated),
+            torch.bmm(prompt_score.transpose(1, 2), query_at_prompt),
             grad_prompt_value,
-            torch.bmm(own_score.transpose(1, 2), rows).view(ctx.size),
+            torch.bmm(own_score.transpose(1, 2), query_at_own).view(ctx.size),
             grad_value.view(ctx.size),
             None,
             None,

@@ -246,15 +246,15 @@ class _Shared:
         dtype, device = prompt.keys[0].dtype, prompt.keys[0].device
         K, R, N = shape.kv_heads, shape.queries_per_kv, len(cells_N)
         head, query = torch.arange(K).view(1, -1, 1), torch.arange(R).view(1, 1, -1)
-        seat, row, position = (
+        number, row, position = (
             x.view(-1, 1, 1)
             for x in (torch.arange(N), cells_N.div(length, rounding_mode="floor"), cells_N % length)
         )
-        # Seats in [K, R, N], and cells in [K, G, R, T].
+        # Indices in [K, R, N] for the prompt, and in [K, G, R, T] for the own row.
         self.layout = QueryLayout(
-            seats_N=((head * R + query) * N + seat).flatten().to(device),
-            seats=R * N,
-            cells_N=(((head * self.rows + row) * R + query) * length + position).flatten().to(device),
+            prompt_index_N=((head * R + query) * N + number).flatten().to(device),
+            prompt_rows=R * N,
+            own_index_N=(((head * self.rows + row) * R + query) * length + position).flatten().to(device),
         )
         self.key_sources = (grid_GT * K + torch.arange(K).view(-1, 1, 1)).flatten().to(device)
         """[K*G*T]: the head and the token of each cell."""

@@ -129,10 +129,9 @@ def sample(
     inputs = [prompt[-1] for prompt in prompts]
     while live:
         hidden_BD = model.run(torch.tensor(inputs), cache.next_positions(), cache)
-        step = cache.length - 1
-        drawing = [row for row in live if len(row.suffix) <= step]
-        if drawing:
-            _draw(model, hidden_BD, drawing, temperature=temperature, greedy=greedy, guide=guide)
+        past_prompt = [row for row in live if len(row.suffix) < cache.length]
+        if past_prompt:
+            _draw(model, hidden_BD, past_prompt, temperature=temperature, greedy=greedy, guide=guide)
         going = []
         for row in live:
             if row.tokens and (row.tokens[-1] in eos_token_ids or len(row.tokens) == max_tokens):
@@ -140,16 +139,24 @@ def sample(
             else:
                 going.append(row)
         live = going
-        children: dict[tuple[int, int], list[SampledRow]] = {}
-        for row in live:
-            token = row.suffix[step] if step < len(row.suffix) else row.tokens[-1]
-            children.setdefault((row.branch, token), []).append(row)
-        slots = cache.follow([parent for parent, _ in children])
-        inputs = [0] * len(slots)
-        for slot, ((_, token), rows) in zip(slots, children.items(), strict=True):
-            inputs[slot] = token
-            for row in rows:
-                row.branch = slot
+        inputs = _split_branches(cache, live)
+
+
+def _split_branches(cache: _Cache, rows: Sequence[SampledRow]) -> list[int]:
+    """Give the rows of each branch that have different next tokens branches of their own. Returns the next token of
+    each branch."""
+    step = cache.length - 1
+    children: dict[tuple[int, int], list[SampledRow]] = {}
+    for row in rows:
+        token = row.suffix[step] if step < len(row.suffix) else row.tokens[-1]
+        children.setdefault((row.branch, token), []).append(row)
+    slots = cache.follow([parent for parent, _ in children])
+    inputs = [0] * len(slots)
+    for slot, ((_, token), of_child) in zip(slots, children.items(), strict=True):
+        inputs[slot] = token
+        for row in of_child:
+            row.branch = slot
+    return inputs
 
 
 def _draw(
@@ -239,16 +246,16 @@ class _Cache:
         question_B = torch.tensor(self.questions)
         # The branches of a question are side by side when they attend to their prompt.
         counts = [0] * len(self.prompt_lengths_Q)
-        seats = []
+        place_B = []
         for question in self.questions:
-            seats.append(counts[question])
+            place_B.append(counts[question])
             counts[question] += 1
-        self.widest = max(counts)
+        self.max_branches = max(counts)
         K = self.shape.kv_heads
         row_BK = question_B.unsqueeze(1) * K + torch.arange(K)
-        numbers = (row_BK * self.widest + torch.tensor(seats).unsqueeze(1)).flatten()
-        self.seats = numbers.to(self.keys[0].device)
-        """[B*K]: the seats of the heads of each branch in [Q, K, A]."""
+        numbers = (row_BK * self.max_branches + torch.tensor(place_B).unsqueeze(1)).flatten()
+        self.prompt_index_N = numbers.to(self.keys[0].device)
+        """[B*K]: the index of each branch's heads in the flattened [Q, K, A], in which they attend to the prompts."""
         return self.prompt_lengths_Q[question_B] + (self.length - 1)
 
     def __call__(self, layer: int, query_NHD: Tensor, key_NKD: Tensor, value_NKD: Tensor) -> Tensor:
@@ -260,13 +267,15 @@ class _Cache:
         own_values = values.view(B * K, -1, D)[:, : self.length]
 
         query = query_NHD.reshape(B * K, R, D) * D**-0.5
-        to_prompt = torch.bmm(self._to_seats(query), self.prompt_keys[layer])
+        to_prompt = torch.bmm(self._to_prompt_rows(query), self.prompt_keys[layer])
         P = to_prompt.shape[-1]
         if self.prompt_bias_Q1P is not None:
             to_prompt.view(len(self.prompt_lengths_Q), -1, P).add_(self.prompt_bias_Q1P)
         to_own = torch.bmm(query, own_keys.transpose(1, 2))
-        weights = torch.cat((self._from_seats(to_prompt), to_own), dim=-1).softmax(-1)
-        mixed = self._from_seats(torch.bmm(self._to_seats(weights[..., :P]), self.prompt_values[layer]))
+        weights = torch.cat((self._from_prompt_rows(to_prompt), to_own), dim=-1).softmax(-1)
+        mixed = self._from_prompt_rows(
+            torch.bmm(self._to_prompt_rows(weights[..., :P]), self.prompt_values[layer])
+        )
         return mixed.baddbmm_(weights[..., P:], own_values).view(B, K * R * D)
 
     def follow(self, parents: Sequence[int]) -> list[int]:
@@ -290,13 +299,15 @@ class _Cache:
             self.questions[slot] = before[parent]
         return slots
 
-    def _to_seats(self, x_NRD: Tensor) -> Tensor:
+    def _to_prompt_rows(self, x_NRD: Tensor) -> Tensor:
         """[B*K, R, D] -> [Q*K, A*R, D], with zeros where a question has fewer branches than another."""
         _, R, D = x_NRD.shape
-        seats = x_NRD.new_zeros(len(self.prompt_keys[0]) * self.widest, R * D)
-        return seats.index_copy_(0, self.seats, x_NRD.reshape(-1, R * D)).view(-1, self.widest * R, D)
+        rows = x_NRD.new_zeros(len(self.prompt_keys[0]) * self.max_branches, R * D)
+        return rows.index_copy_(0, self.prompt_index_N, x_NRD.reshape(-1, R * D)).view(
+            -1, self.max_branches * R, D
+        )
 
-    def _from_seats(self, x: Tensor) -> Tensor:
-        """The inverse of `_to_seats`."""
+    def _from_prompt_rows(self, x: Tensor) -> Tensor:
+        """The inverse of `_to_prompt_rows`."""
         R, D = self.shape.queries_per_kv, x.shape[-1]
-        return x.view(-1, R * D).index_select(0, self.seats).view(-1, R, D)
+        return x.view(-1, R * D).index_select(0, self.prompt_index_N).view(-1, R, D)
