@@ -46,23 +46,7 @@ async def dry_run(settings: TrainSettings, run: Path | None, *, calls: CallOptio
                 say(f"\nThis run would be refused, for {counted(len(checks.problems), 'reason')}:")
             for number, refusal in enumerate(checks.problems, start=1):
                 say(f"{number}. {refusal}")
-        trials: list[WorkerTrial] = []
-        if not checks.problems and checks.pool is not None and checks.tasks:
-            pairs = pair_workers(checks.pool, checks.tasks.values())
-            if not json:
-                price = (
-                    f"about {ranged(dollars, trial_usd(checks.pool, pairs))}, and what graders cost"
-                    if has_paid_workers(checks.pool)
-                    else "nothing"
-                )
-                say(
-                    "\nNothing stops this run. Now each worker gets one question, and a grader grades the answer. "
-                    f"This costs {price}:"
-                )
-            with open_limited_dispatcher(calls, checks.pool) as dispatcher:
-                trials = await try_workers(checks.pool, pairs, dispatcher)
-            if not json:
-                _print_trials(trials)
+        trials = [] if checks.problems else await _try_workers(checks, calls, json=json)
     if json:
         document = {
             "iterations": settings.grpo.iterations,
@@ -77,6 +61,28 @@ async def dry_run(settings: TrainSettings, run: Path | None, *, calls: CallOptio
         }
         print_json(document)
     return 1 if checks.problems or not all(trial.answered for trial in trials) else 0
+
+
+async def _try_workers(checks: Preflight, calls: CallOptions, *, json: bool) -> list[WorkerTrial]:
+    """What each worker answers to one question, printed unless the output is JSON."""
+    if checks.pool is None or not checks.tasks:
+        return []
+    pairs = pair_workers(checks.pool, checks.tasks.values())
+    if not json:
+        price = (
+            f"about {ranged(dollars, trial_usd(checks.pool, pairs))}, and what graders cost"
+            if has_paid_workers(checks.pool)
+            else "nothing"
+        )
+        say(
+            "\nNothing stops this run. Now each worker gets one question, and a grader grades the answer. "
+            f"This costs {price}:"
+        )
+    with open_limited_dispatcher(calls, checks.pool) as dispatcher:
+        trials = await try_workers(checks.pool, pairs, dispatcher)
+    if not json:
+        _print_trials(trials)
+    return trials
 
 
 def _run_sentence(settings: TrainSettings, checks: Preflight) -> str:

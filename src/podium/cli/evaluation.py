@@ -6,12 +6,11 @@ team's planner with what else its workers can do. Without a file it writes the s
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from podium.calls import Dispatcher
 from podium.calls.dispatcher import open_dispatcher
@@ -103,10 +102,10 @@ def _compare_suite(file: Path, overrides: Sequence[str], calls: EvalOptions, run
     configuration = {"suite": settings.model_dump(mode="json")}
     RunFolder.check(runner.folder, configuration, changeable=CHANGEABLE)
     cache, day_usd = calls.cache, calls.day_budget_usd
-    limits = {"cache": cache, "day_usd": day_usd, "run_usd": calls.run_budget_usd}
+    open_limited = partial(open_dispatcher, cache=cache, day_usd=day_usd, run_usd=calls.run_budget_usd)
     begin = partial(RunFolder.open, runner.folder, configuration, changeable=CHANGEABLE)
     share = cache is not None or day_usd is not None
-    asyncio.run(runner.run(settings, limits, begin, share=share))
+    asyncio.run(runner.run(settings, open_limited, begin, share=share))
     return 0
 
 
@@ -121,12 +120,13 @@ def _compare_team(file: TeamFile, runner: _SuiteRunner, *, untrained: str | None
     settings = default_suite(team, pool, file.overrides, untrained=untrained, seed=seed)
     (table,) = tables_of(settings)
     opened = ComparisonInputs.from_pool(table, pool, team)
-    limits = {
-        "cache": team.cache,
-        "replay": team.replay,
-        "day_usd": team.budget.day_usd,
-        "run_usd": team.budget.run_usd,
-    }
+    open_limited = partial(
+        open_dispatcher,
+        cache=team.cache,
+        replay=team.replay,
+        day_usd=team.budget.day_usd,
+        run_usd=team.budget.run_usd,
+    )
 
     def write_suite() -> None:
         written = settings.model_dump(mode="json", exclude_unset=True, exclude_none=True)
@@ -135,7 +135,7 @@ def _compare_team(file: TeamFile, runner: _SuiteRunner, *, untrained: str | None
 
     async def compare() -> None:
         try:
-            await runner.run(settings, limits, write_suite, open_inputs=opened)
+            await runner.run(settings, open_limited, write_suite, open_inputs=opened)
         finally:
             await opened.pool.close()
 
@@ -184,7 +184,7 @@ class _SuiteRunner:
     async def run(
         self,
         settings: SuiteSettings,
-        limits: Mapping[str, Any],
+        open_limited: Callable[..., AbstractContextManager[Dispatcher]],
         begin: Callable[[], object],
         *,
         share: bool = True,
@@ -193,9 +193,9 @@ class _SuiteRunner:
         """Have all questions answered that have no answer yet, and show the results.
 
         Args:
-            limits: cache and budgets of the dispatcher that all calls share, as arguments of `open_dispatcher`.
+            open_limited: `open_dispatcher` with the cache and the budgets that all calls share.
             begin: called once it is known that the suite can run, before anything is written.
-            share: whether they do so if nothing costs money. If not, many processes may run.
+            share: whether they share these even if nothing costs money. If not, several processes may then run.
             open_inputs: the only table, if the caller has opened its workers. Then a run on test need not be declared.
         """
         manifest = await check_suite(settings, self.folder, open_inputs)
@@ -208,9 +208,7 @@ class _SuiteRunner:
             self._count(table)
         calls: AbstractContextManager[Dispatcher | None] = nullcontext()
         if share or manifest.pays:
-            calls = open_dispatcher(
-                paid_workers=manifest.paid_workers, pays=manifest.pays, run=self.folder, **limits
-            )
+            calls = open_limited(paid_workers=manifest.paid_workers, pays=manifest.pays, run=self.folder)
         with calls as dispatcher, show_progress() as show:
             on_answer = accuracy_so_far(show, answers_left(manifest, self.folder))
             results = await run_suite(

@@ -75,22 +75,7 @@ def init(
         return 1
     preferred = [model for server in found.servers if server.is_named for model in server.models]
     proposal = propose(found.models, isolates=asyncio.run(_isolates()), preferred=preferred)
-    with parent_folder(output):
-        notes = "".join(f"# {printable(note)}\n" for note in proposal.notes)
-        head = f"# Written by podium init. docs/workers.md says what else a worker can have.\n{notes}\n"
-        try:
-            with output.open("x", encoding="utf-8") as file:
-                file.write(head + toml_text(proposal.tables))
-        except OSError as error:
-            raise UsageError(
-                f"{output} cannot be written: {error.strerror}; name another --output."
-            ) from None
-        if output.name == FILE:
-            try:
-                trust(FoundFiles(output))  # What the user had written for them they need not read again.
-            except BaseException:
-                output.unlink()
-                raise
+    _write_team_file(output, proposal)
     if not json:
         _print_written(output, proposal, found)
     results: Sequence[CheckResult] = ()
@@ -126,6 +111,25 @@ async def _isolates() -> bool:
             return not (await pool.isolation()).weak
         except (ConfigError, GraderError):
             return False
+
+
+def _write_team_file(output: Path, proposal: Proposal) -> None:
+    with parent_folder(output):
+        notes = "".join(f"# {printable(note)}\n" for note in proposal.notes)
+        head = f"# Written by podium init. docs/workers.md says what else a worker can have.\n{notes}\n"
+        try:
+            with output.open("x", encoding="utf-8") as file:
+                file.write(head + toml_text(proposal.tables))
+        except OSError as error:
+            raise UsageError(
+                f"{output} cannot be written: {error.strerror}; name another --output."
+            ) from None
+        if output.name == FILE:
+            try:
+                trust(FoundFiles(output))  # Its user let Podium write it, and need not read it again.
+            except BaseException:
+                output.unlink()
+                raise
 
 
 def _nothing_found(found: _Found) -> str:

@@ -54,38 +54,15 @@ def rate_workers(
         seed: Seeds the clustering.
         json: Print the ratings as one line of JSON.
     """
-    if not recording.endswith(".parquet"):
-        raise UsageError(
-            f"{recording}: workers are rated on a recording, NAME.parquet; make one with: podium record."
-        )
-    if like is not None and clusters is not None:
-        raise UsageError(
-            f"--clusters {clusters}: the clusters are those of --like {like}; leave one of the two out."
-        )
-    if like is not None and words:
-        raise UsageError(
-            "--words learns from the answers of all workers, and --like has none; leave one of the two out."
-        )
-    if (clusters is not None and clusters < 1) or not 0 <= seed < 2**32:
-        raise UsageError("--clusters is at least 1, and --seed from 0 to 4294967295.")
+    _check_options(recording, clusters=clusters, like=like, words=words, seed=seed)
     _check_out(out, Path(recording))
     known = None if like is None else Ratings.open(like)
     workers = open_pool(pool, rated=False)
-    replayed = [worker for worker in workers if isinstance(worker, ReplayWorker)]
-    if not replayed:
-        raise UsageError(
-            f'{pool} has no worker of kind = "replay" to be rated: give a pool whose workers are of this kind, have '
-            f'recording = "{recording}" and are called as they are there.'
-        )
-    recorded = [worker for worker in replayed if worker.samples]
-    unasked = ", ".join(worker.profile.name for worker in replayed if not worker.samples)
-    never_asked = f"{unasked}: not rated, because no response to a bare question is recorded."
-    if not recorded:
-        raise UsageError(f"{never_asked} Add workers that answer questions to {pool}.")
+    recorded, unrated = _recorded_workers(workers, pool, recording)
     tasks = list(open_questions(recording, split, size=ALL_TASKS, seed=seed, pool=workers))
     texts = [task.question.text for task in tasks]
-    notes = (unknown_length_warning(recorded, texts), _without_gold_warning(workers, tasks))
-    for note in filter(None, (unasked and never_asked, *notes)):
+    notes = (unrated, unknown_length_warning(recorded, texts), _without_gold_warning(workers, tasks))
+    for note in filter(None, notes):
         say(note, stderr=True)
     words_of_clusters = (
         find_clusters(texts, clusters or _CLUSTERS, seed=seed) if known is None else known.clusters
@@ -102,6 +79,41 @@ def rate_workers(
         line = f'ratings = "{os.path.relpath(out, Path(pool).parent)}"'
         say(f"For planners to see the ratings, put this line at the top of {pool}: {line}")
     return 0
+
+
+def _check_options(
+    recording: str, *, clusters: int | None, like: Path | None, words: bool, seed: int
+) -> None:
+    if not recording.endswith(".parquet"):
+        raise UsageError(
+            f"{recording}: workers are rated on a recording, NAME.parquet; make one with: podium record."
+        )
+    if like is not None and clusters is not None:
+        raise UsageError(
+            f"--clusters {clusters}: the clusters are those of --like {like}; leave one of the two out."
+        )
+    if like is not None and words:
+        raise UsageError(
+            "--words learns from the answers of all workers, and --like has none; leave one of the two out."
+        )
+    if (clusters is not None and clusters < 1) or not 0 <= seed < 2**32:
+        raise UsageError("--clusters is at least 1, and --seed from 0 to 4294967295.")
+
+
+def _recorded_workers(workers: Pool, pool: str, recording: str) -> tuple[list[ReplayWorker], str]:
+    """The workers with recorded answers to bare questions, and a note on those without; "" if there are none."""
+    replayed = [worker for worker in workers if isinstance(worker, ReplayWorker)]
+    if not replayed:
+        raise UsageError(
+            f'{pool} has no worker of kind = "replay" to be rated: give a pool whose workers are of this kind, have '
+            f'recording = "{recording}" and are called as they are there.'
+        )
+    unasked = ", ".join(worker.profile.name for worker in replayed if not worker.samples)
+    note = unasked and f"{unasked}: not rated, because no response to a bare question is recorded."
+    recorded = [worker for worker in replayed if worker.samples]
+    if not recorded:
+        raise UsageError(f"{note} Add workers that answer questions to {pool}.")
+    return recorded, note
 
 
 def _without_gold_warning(workers: Pool, tasks: Sequence[Task]) -> str | None:

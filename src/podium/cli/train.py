@@ -49,18 +49,7 @@ def train(
             the run. If there is none, print a price, then send each worker one question and grade the answers.
         json: With --dry-run: print one JSON object.
     """
-    if json and not dry_run:
-        raise UsageError("--json is for --dry-run; a run's figures are in its metrics.jsonl.")
-    if dry_run and stage != "grpo":
-        raise UsageError("--dry-run is for --stage grpo; the others call no worker.")
-    if run is None and not dry_run:
-        raise UsageError("Training needs --run FOLDER, the folder of the run.")
-    if stage not in OWN_STAGES and stage not in STAGES.names:
-        from podium.config import suggestion  # noqa: PLC0415 - loads pydantic, which help does not need
-
-        raise UsageError(f"There is no stage {stage!r}; {suggestion(stage, (*OWN_STAGES, *STAGES.names))}")
-    if find_spec("torch") is None:
-        raise UsageError("Training needs torch; install it with: pip install 'podium-conductor[train]'.")
+    _check_options(run, stage, dry_run=dry_run, json=json)
     if (installed := STAGES.find(stage)) is not None:
         assert run is not None
         if calls != CallOptions():
@@ -85,6 +74,21 @@ def train(
     assert run is not None
     _train(settings, run, calls)
     return 0
+
+
+def _check_options(run: Path | None, stage: str, *, dry_run: bool, json: bool) -> None:
+    if json and not dry_run:
+        raise UsageError("--json is for --dry-run; a run's figures are in its metrics.jsonl.")
+    if dry_run and stage != "grpo":
+        raise UsageError("--dry-run is for --stage grpo; the others call no worker.")
+    if run is None and not dry_run:
+        raise UsageError("Training needs --run FOLDER, the folder of the run.")
+    if stage not in OWN_STAGES and stage not in STAGES.names:
+        from podium.config import suggestion  # noqa: PLC0415 - loads pydantic, which help does not need
+
+        raise UsageError(f"There is no stage {stage!r}; {suggestion(stage, (*OWN_STAGES, *STAGES.names))}")
+    if find_spec("torch") is None:
+        raise UsageError("Training needs torch; install it with: pip install 'podium-conductor[train]'.")
 
 
 def _train(settings: TrainSettings, run: Path, calls: CallOptions) -> None:
