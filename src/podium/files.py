@@ -1,5 +1,4 @@
-"""Files and folders that a kill leaves whole: they are written under a hidden name and then renamed. And the lock of a
-folder."""
+"""Writes files and folders whole, even if the process is killed: under a hidden name, then renamed. Locks folders."""
 
 from __future__ import annotations
 

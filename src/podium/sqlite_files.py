@@ -96,9 +96,7 @@ class SQLiteSchema:
                 if not read_only:
                     path.parent.mkdir(parents=True, exist_ok=True)
                     if path != IN_MEMORY and not path.exists():
-                        path.touch(
-                            mode=0o600
-                        )  # SQLite gives the files that it makes beside it the same mode.
+                        path.touch(0o600)  # SQLite gives the files that it makes beside it the same mode.
                 connection = _connect_read_only(path) if read_only else connect(path)
                 failing.callback(connection.close)
                 self._check(connection, path, empty=not read_only)

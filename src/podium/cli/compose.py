@@ -20,12 +20,7 @@ from podium.cli.team_options import TeamOptions
 from podium.cli.terminal import open_console, plain_table, print_json
 from podium.config.toml_text import toml_text
 from podium.errors import UsageError, WorkerError
-from podium.evals.study.candidates import (
-    UNSORTED,
-    CandidateChoice,
-    CompositionRun,
-    QuestionKinds,
-)
+from podium.evals.study.candidates import UNSORTED, CandidateChoice, CompositionRun, QuestionKinds
 from podium.files import lock_folder, replace_file
 from podium.workers.base import costly_workers
 from podium.workers.discovery.providers import read_catalogue
@@ -54,9 +49,6 @@ class ComposeOptions:
             raise UsageError(f"--workers {self.workers}: give at least 1.")
         if self.key_env is not None and not is_address(team.pool):
             raise UsageError(f"--key-env {self.key_env}: a team file names its keys itself; leave it out.")
-
-
-DEFAULT_COMPOSE = ComposeOptions()
 
 
 def is_address(pool: str | None) -> bool:

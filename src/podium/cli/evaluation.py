@@ -17,7 +17,7 @@ from podium.calls.dispatcher import open_dispatcher
 from podium.cli.options import Flag
 from podium.cli.printable import say
 from podium.cli.progress import show_progress
-from podium.cli.questions import check_size
+from podium.cli.questions import check_question_count
 from podium.cli.team_file import find_team
 from podium.cli.team_options import EvalOptions, Overrides
 from podium.cli.terminal import open_console, print_json
@@ -115,7 +115,7 @@ def _compare_suite(file: Path, overrides: Sequence[str], calls: EvalOptions, run
 def _compare_team(file: TeamFile, runner: _SuiteRunner, *, untrained: str | None, seed: int) -> int:
     team = file.read()
     if team.eval.tasks is not None:
-        check_size(team.eval.questions, team.eval.tasks)
+        check_question_count(team.eval.questions, team.eval.tasks)
     pool = open_pool(team)
     settings = default_suite(team, pool, file.overrides, untrained=untrained, seed=seed)
     (table,) = tables_of(settings)

@@ -1,4 +1,4 @@
-"""Opens a task set, for verbs that ask many questions."""
+"""Opens a task set for verbs that ask many questions, and bounds how many they ask."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _MAX_QUESTIONS = 10_000_000
 
 def open_questions(name: str, split: str, *, size: int, seed: int = 0, pool: Pool | None = None) -> TaskSet:
     """`open_tasks`, which also prints on standard error which questions were left out of the set."""
-    check_size(size, name)
+    check_question_count(size, name)
     tasks = open_tasks(name, split, size=size, seed=seed, pool=pool or ())
     for sentence in warnings_of(tasks):
         say(sentence, stderr=True)
     return tasks
 
 
-def check_size(size: int, name: str) -> None:
+def check_question_count(count: int, name: str) -> None:
     """Raise a `UsageError` if so many questions are asked for that they fill the memory."""
-    if _MAX_QUESTIONS < size != ALL_TASKS:
-        raise UsageError(f"--questions {size:,} of {name} are too many; ask for at most {_MAX_QUESTIONS:,}.")
+    if _MAX_QUESTIONS < count != ALL_TASKS:
+        raise UsageError(f"--questions {count:,} of {name} are too many; ask for at most {_MAX_QUESTIONS:,}.")

@@ -13,7 +13,7 @@ from podium.cli.options import Flag
 from podium.cli.output_files import check_recording_path, parent_folder, refuse_existing
 from podium.cli.printable import counted, dollars, say
 from podium.cli.progress import say_what_is_missing, show_progress
-from podium.cli.questions import check_size
+from podium.cli.questions import check_question_count
 from podium.cli.team_file import find_team
 from podium.cli.team_options import Overrides, RunOptions
 from podium.cli.terminal import print_json
@@ -64,7 +64,7 @@ def record(
         raise UsageError(f"--repeats {repeats}, --concurrency {concurrency}: give at least 1 of each.")
     if questions < 1:
         raise UsageError(f"--questions {questions}: ask for at least 1.")
-    check_size(questions, tasks)
+    check_question_count(questions, tasks)
     if not unfinished_path(out).exists():
         refuse_existing((out, header_path(out)), "remove {them} to record again")
     if budget_calls is not None and budget_calls < 0:

@@ -1,4 +1,4 @@
-"""The settings of `podium train`, of each stage."""
+"""Reads the settings of a training, for `podium train` and `podium score-server`."""
 
 from __future__ import annotations
 

@@ -14,8 +14,7 @@ _PACKAGES = ("fastapi", "prometheus_client", "uvicorn")
 def serve(*keys: Overrides, team: ServeOptions = ServeOptions()) -> int:
     """Answer questions over HTTP until SIGTERM or Ctrl+C.
 
-    The table [serve] of the team file has what else a server has: timeout, cors, runs, viewer and
-    more.
+    The table [serve] of the team file has what else a server has: timeout, cors, runs, viewer and more.
     """
     if not all(map(find_spec, _PACKAGES)):
         raise UsageError(

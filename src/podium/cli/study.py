@@ -15,13 +15,13 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from podium.cli.compose import DEFAULT_COMPOSE, ComposeOptions, compose, is_address, write_candidates
+from podium.cli.compose import ComposeOptions, compose, is_address, write_candidates
 from podium.cli.options import Flag
 from podium.cli.printable import counted, dollars, printable, ranged, say
 from podium.cli.progress import say_what_is_missing, show_progress
 from podium.cli.team_file import find_team
 from podium.cli.team_options import Overrides, RunOptions
-from podium.cli.terminal import insist, open_console, print_json
+from podium.cli.terminal import open_console, print_json, require_yes
 from podium.errors import UsageError
 from podium.evals.rating import require_sklearn
 from podium.evals.study.candidates import CompositionRun
@@ -80,7 +80,7 @@ def study(
     run: Path | None = None,
     options: StudyOptions = StudyOptions(),
     traffic: ShadowOptions = ShadowOptions(),
-    candidates: ComposeOptions = DEFAULT_COMPOSE,
+    candidates: ComposeOptions = ComposeOptions(),
 ) -> int:
     """Find out whether a team pays on your questions. The same command goes on with a study that was stopped.
 
@@ -180,7 +180,7 @@ def _run_study(study: StudyRun, options: StudyOptions, made_of: Mapping[str, obj
     if options.dry_run:
         return 0
     if expected.paid and not options.yes:
-        insist("Go on?", "Nothing was paid.")
+        require_yes("Go on?", "Nothing was paid.")
     study.open_folder(made_of)
     with lock_folder(study.run):
         result = asyncio.run(_measure(study, expected))

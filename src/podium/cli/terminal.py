@@ -1,4 +1,4 @@
-"""What every verb opens: the console, the question, the trace store.
+"""What verbs share at a terminal: the console, JSON, tables, questions to the user, the question, the trace store.
 
 It imports little, so that a verb which runs no plan starts at once.
 """
@@ -66,8 +66,8 @@ def confirm(question: str) -> bool:
     return sys.stdin.readline().strip().casefold() in ("y", "yes")
 
 
-def insist(question: str, refusal: str) -> None:
-    """Ask the user, and go on only with a yes."""
+def require_yes(question: str, refusal: str) -> None:
+    """Ask the user. Without a yes, the refusal is raised as a `UsageError`."""
     if not confirm(question):
         unasked = "" if sys.stdin.isatty() else " To go on without being asked, add --yes."
         raise UsageError(f"{refusal}{unasked}")

@@ -52,12 +52,9 @@ class FilterOptions:
         return TraceFilters(status=self.status, planner=self.planner, since=since, outcome=self.outcome)
 
 
-ALL_TRACES = FilterOptions()
-
-
 def list_traces(
     *,
-    chosen: FilterOptions = ALL_TRACES,
+    chosen: FilterOptions = FilterOptions(),
     limit: Annotated[int, Parameter(alias="-n")] = 20,
     store: StoreFile = None,
     json: JSONArray = False,
@@ -122,7 +119,7 @@ def export(
     file: Path | None = None,
     /,
     *,
-    chosen: FilterOptions = ALL_TRACES,
+    chosen: FilterOptions = FilterOptions(),
     store: StoreFile = None,
 ) -> int:
     """Write traces as JSONL, oldest first.

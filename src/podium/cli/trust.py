@@ -22,7 +22,7 @@ from cyclopts import Parameter
 from podium.cli.found_files import FILE, FoundFiles, read_regular
 from podium.cli.options import Flag
 from podium.cli.printable import counted, print_columns, printable, say
-from podium.cli.terminal import insist
+from podium.cli.terminal import require_yes
 from podium.config import SettingsSource, read_file, to_overrides
 from podium.errors import ConfigError, UsageError
 from podium.files import atomic_file
@@ -71,7 +71,7 @@ def trust_file(
     lines += [f"Other users of this machine can change {name}." for name in files.open_to_others]
     print("\n".join(printable(line).replace("\n", "␊") for line in lines))
     if not yes:
-        insist("Trust it?", f"{file} is not trusted.")
+        require_yes("Trust it?", f"{file} is not trusted.")
     trust(files)
     say(f"Trusted, with {counted(len(files.digests), 'file')}, until one of them changes.")
     return 0

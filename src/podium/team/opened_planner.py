@@ -68,11 +68,7 @@ class OpenedPlanner:
 
 
 def open_planner(
-    settings: TeamSettings,
-    pool: Pool,
-    *,
-    seed: str,
-    dispatcher: Dispatcher | None = None,
+    settings: TeamSettings, pool: Pool, *, seed: str, dispatcher: Dispatcher | None = None
 ) -> OpenedPlanner:
     """Open the planner of `settings` for the workers of `pool`. The caller closes it.
 

@@ -271,7 +271,7 @@ class _QuestionRun:
         self._round = OpenRound(number, self._history.earlier_rounds, began, planning)
         return self._round
 
-    def _decide(self, round_: OpenRound, plan: Plan) -> RoundTrace:
+    def _record_plan(self, round_: OpenRound, plan: Plan) -> RoundTrace:
         runner = self._runner
         fallback = fallback_workflow(plan.decision, runner.pool, runner.plan_fallback)
         round_.trace = RoundTrace(plan=plan, fallback=None if round_.number else fallback)
@@ -279,7 +279,7 @@ class _QuestionRun:
 
     def begin_execution(self, round_: OpenRound, plan: Plan) -> Execution | None:
         """Send the event of the plan, and make its execution. None if there is no workflow to run."""
-        trace = self._decide(round_, plan)
+        trace = self._record_plan(round_, plan)
         self._emit(PlanReady(round_.number, trace))
         if trace.workflow is not None:
             round_.execution = Execution(
@@ -298,7 +298,7 @@ class _QuestionRun:
             async with asyncio.TaskGroup() as group:
                 group.create_task(execution.run())
                 plan = await self.plan(round_, execution.extend)
-                trace = self._decide(round_, plan)
+                trace = self._record_plan(round_, plan)
                 shown = responses_shown(plan, round_.earlier_rounds)
                 await execution.complete(trace.workflow, trace.max_tokens, shown)
                 trace = trace.model_copy(update={"abandoned": execution.abandoned})

@@ -31,13 +31,11 @@ _MAX_DEPTH = 3
 """How deep teams may be nested."""
 _TIME_SHARE = 0.95
 """The share of a call's time that a team has for its question, so that it can return an answer before the timeout."""
-_PATHS = (
-    *("pool", "store", "cache", "conductor.checkpoint", "conductor.podium_file"),
-    *("serve.runs", "eval.tasks"),
-)
+_PATHS = ("store", "cache", "conductor.checkpoint", "serve.runs")
+"""Keys whose values are paths."""
+_PATHS_OR_NAMES = ("pool", "conductor.podium_file", "eval.tasks")
 _IN_HOME = frozenset({"store", "cache"})
 """Paths in which "~" is the user's home."""
-_PATHS_OR_NAMES = frozenset({"pool", "conductor.podium_file", "eval.tasks"})
 _WORKER_FILE_KEYS = ("worker", "ratings", "conductor", "plan")
 """The keys that another pool on the command line replaces all together."""
 
@@ -122,7 +120,7 @@ def _resolve_paths(source: SettingsSource) -> dict[str, Any]:
     """The tables with their paths made relative to the working folder. Names, addresses and paths of workers stay, and
     so does a value of a wrong type, which validation refuses."""
     resolved = {k: dict(value) if isinstance(value, Mapping) else value for k, value in source.tables.items()}
-    for dotted in _PATHS:
+    for dotted in (*_PATHS, *_PATHS_OR_NAMES):
         table, _, key = dotted.rpartition(".")
         section = resolved.get(table) if table else resolved
         value = section.get(key) if isinstance(section, dict) else None
