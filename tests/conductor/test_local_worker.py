@@ -40,7 +40,7 @@ async def test_local_worker_answers_with_the_text_of_its_model(worker, tmp_path)
     assert reply.text == written.text
     assert (reply.finish, reply.usage.output_tokens) == ("length", 24)
     millions = Checkpoint.read(tmp_path / "model").parameters() / 1e6
-    assert reply.price(worker.profile) == pytest.approx(reply.usage.tokens * millions / 1e6)
+    assert reply.cost(worker.profile) == pytest.approx(reply.usage.tokens * millions / 1e6)
 
 
 def test_a_model_in_several_files_has_no_price_by_its_parameters(worker, tmp_path):

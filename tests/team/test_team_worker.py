@@ -97,7 +97,7 @@ async def test_a_teams_reply_has_its_trace_and_its_cost() -> None:
     assert reply.nested is not None
     assert (reply.text, reply.nested.answer, reply.nested.status) == ("5", "5", "ok")
     assert reply.usage == Usage(input_tokens=110, output_tokens=15) == reply.nested.usage
-    assert reply.price(Profile(name="team")) == reply.cost_usd == 0.75
+    assert reply.cost(Profile(name="team")) == reply.cost_usd == 0.75
     assert reply.nested.question == QUESTION
     assert reply.latency_s is None
 

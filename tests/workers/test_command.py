@@ -84,10 +84,10 @@ async def test_command_json_output_reports_usage_and_cost(tmp_path: Path) -> Non
     )
     reply = await worker.answer(HELLO)
     assert (reply.text, reply.usage) == ("Four.", Usage(input_tokens=9, output_tokens=2))
-    assert reply.price(worker.profile) == 0.25
+    assert reply.cost(worker.profile) == 0.25
     del said["cost_usd"]
     reply = await answered(tmp_path, f"print(json.dumps({said!r}))", "output = 'json'")
-    assert reply.price(worker.profile) == Price(input=1.0, output=2.0).cost(reply.usage) == 13e-6
+    assert reply.cost(worker.profile) == Price(input=1.0, output=2.0).cost(reply.usage) == 13e-6
 
 
 async def test_command_text_output_that_looks_like_json_stays_text(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
-"""What a question paid to each of its workers and for its plans. Stores keep these rows beside the trace.
+"""What a question paid to each of its workers and for its plans.
 
-`serialization` puts them beside a trace's other columns, and `spend` sums them in the database.
+Stores keep these costs in rows beside the trace (`serialization`), and `podium.store.spend` sums them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from podium.types import NO_USAGE, Spent
 
 PLANNING = ""
 """The name for plans where otherwise a worker is named."""
-_NOTHING_USD = 1e-12
+_ROUNDING_USD = 1e-12
 """Two sums of dollars that differ by less are equal except for rounding errors."""
 
 
@@ -45,19 +45,19 @@ class Cost(NamedTuple):
 
 
 def spent_by_worker(spans: Iterable[Span]) -> dict[str, Spent]:
-    """What each worker took in these steps. A try without an answer counts for the worker that was tried, and an answer
-    for the worker that gave it."""
+    """What each worker took in these steps. An attempt without an answer counts for the worker that was tried, and an
+    answer for the worker that gave it."""
     by_worker: dict[str, Spent] = {}
     for span in spans:
-        parts = _tries(span)
+        parts = _paid_attempts(span)
         if span.called:
-            parts.append((span.answered_by or span.worker, _answer(span, parts)))
+            parts.append((span.answered_by or span.worker, _spent_on_answer(span, parts)))
         for name, spent in parts:
             by_worker[name] = by_worker.get(name, Spent()) + spent
     return by_worker
 
 
-def _tries(span: Span) -> list[tuple[str, Spent]]:
+def _paid_attempts(span: Span) -> list[tuple[str, Spent]]:
     return [
         (tried.worker, tried.spent)
         for tried in span.attempts
@@ -65,38 +65,38 @@ def _tries(span: Span) -> list[tuple[str, Spent]]:
     ]
 
 
-def _answer(span: Span, tries: Sequence[tuple[str, Spent]]) -> Spent:
-    tried_usd = 0.0
-    for _, taken in tries:
-        tried_usd += taken.cost_usd
-    usd = span.spent.cost_usd - tried_usd
+def _spent_on_answer(span: Span, attempts: Sequence[tuple[str, Spent]]) -> Spent:
+    attempts_usd = 0.0
+    for _, taken in attempts:
+        attempts_usd += taken.cost_usd
+    usd = span.spent.cost_usd - attempts_usd
     return replace(
         span.spent,
         usage=NO_USAGE if span.reply is None else span.reply.usage,
-        cost_usd=usd if usd > _NOTHING_USD else 0.0,
+        cost_usd=usd if usd > _ROUNDING_USD else 0.0,
     )
 
 
 def costs_of(trace: Trace) -> tuple[Cost, ...]:
     """The costs of a trace: first those of its plans, then those of each worker, in the order of the steps, counted as
     `spent_by_worker` does. The cost of a team includes all its own workers and plans."""
-    by_worker = {PLANNING: _of_plans(trace.rounds)}
+    by_worker = {PLANNING: _cost_of_plans(trace.rounds)}
     for span in trace.spans:
-        tries = _tries(span)
-        costs = [Cost(name, 0, 0, taken.usage.tokens, taken.cost_usd, 0, 0) for name, taken in tries]
+        attempts = _paid_attempts(span)
+        costs = [Cost(name, 0, 0, taken.usage.tokens, taken.cost_usd, 0, 0) for name, taken in attempts]
         if span.called:
-            costs.append(_of_answer(span, _answer(span, tries)))
+            costs.append(_cost_of_answer(span, _spent_on_answer(span, attempts)))
         for cost in costs:
             by_worker[cost.worker] = by_worker[cost.worker].plus(cost) if cost.worker in by_worker else cost
     return tuple(by_worker.values())
 
 
-def _of_plans(rounds: tuple[RoundTrace, ...]) -> Cost:
-    plans = [_of_plan(round_.plan.spent) for round_ in rounds]
-    return reduce(Cost.plus, plans or [_of_plan(Spent())])
+def _cost_of_plans(rounds: tuple[RoundTrace, ...]) -> Cost:
+    plans = [_cost_of_plan(round_.plan.spent) for round_ in rounds]
+    return reduce(Cost.plus, plans or [_cost_of_plan(Spent())])
 
 
-def _of_plan(spent: Spent) -> Cost:
+def _cost_of_plan(spent: Spent) -> Cost:
     return Cost(
         PLANNING,
         calls=int(bool(spent.usage.tokens or spent.cost_usd or spent.unpriced)),
@@ -108,7 +108,7 @@ def _of_plan(spent: Spent) -> Cost:
     )
 
 
-def _of_answer(span: Span, spent: Spent) -> Cost:
+def _cost_of_answer(span: Span, spent: Spent) -> Cost:
     reply, usd = span.reply, spent.cost_usd
     if reply is not None and reply.nested is not None:
         unpaid_usd = min(usd, sum(cost.unpaid_usd for cost in costs_of(reply.nested)))

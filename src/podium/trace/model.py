@@ -88,7 +88,7 @@ class Reply:
     nested: Trace | None = None
     """The trace of the nested team. None unless the worker is a team."""
 
-    def price(self, profile: Profile) -> float:
+    def cost(self, profile: Profile) -> float:
         """Dollars that the call cost, at the prices of `profile`."""
         return profile.price.cost(self.usage) if self.cost_usd is None else self.cost_usd
 
@@ -96,11 +96,11 @@ class Reply:
         """Tokens and dollars of the call, at the prices of `profile`. A reply from the response cache costs nothing,
         and saves what it had cost."""
         if self.cached:
-            return Spent(self.usage, saved_usd=self.price(profile))
+            return Spent(self.usage, saved_usd=self.cost(profile))
         if self.nested is not None:
-            return Spent(self.usage, self.price(profile), unpriced=self.nested.unpriced)
+            return Spent(self.usage, self.cost(profile), unpriced=self.nested.unpriced)
         if self.recorded is not None or self.cost_usd is not None:
-            return Spent(self.usage, self.price(profile))
+            return Spent(self.usage, self.cost(profile))
         return profile.price.spent(self.usage)
 
 

@@ -1,4 +1,7 @@
-"""The plan: what a planner decided, and what that cost. A planner returns it, and the trace keeps it unchanged."""
+"""The plan: what a planner decided, and what that cost. A planner returns it, and the trace keeps it unchanged.
+
+Plans and steps have attempts: the tries of their calls.
+"""
 
 from __future__ import annotations
 

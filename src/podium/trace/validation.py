@@ -17,7 +17,7 @@ from podium.trace.model import RoundTrace, Trace
 
 MAX_TRACE_NUMBER = 10**12
 """The largest count, dollars or seconds of one trace. Sums of millions of traces fit into a database."""
-_DEEPEST = 32
+_MAX_NESTING = 32
 _FREE_FORM = frozenset(
     {"parameters", "logprobs", "extra", "tools", "tool_choice", "response_format", "metadata"}
 )
@@ -73,8 +73,8 @@ def _flaws_of_round(round_: RoundTrace, workers: int, depth: int) -> Iterator[st
     ):
         if (j := _not_earlier(span.reads, span.position)) is not None:
             yield f"{path}.reads names step {j}, which is no earlier one"
-        if span.nested is not None and depth == _DEEPEST:
-            yield f"{path}.reply.nested: more than {_DEEPEST} teams are nested"
+        if span.nested is not None and depth == _MAX_NESTING:
+            yield f"{path}.reply.nested: more than {_MAX_NESTING} teams are nested"
         elif span.nested is not None:
             yield from (f"{path}.reply.nested.{flaw}" for flaw in _flaws(span.nested, depth + 1))
 

@@ -43,4 +43,4 @@ class SubstituteWorker(Worker):
 
     async def answer(self, request: Request) -> Reply:
         reply = await self._other.answer(request)
-        return replace(reply, cost_usd=reply.price(self._other.profile))
+        return replace(reply, cost_usd=reply.cost(self._other.profile))

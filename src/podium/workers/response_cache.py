@@ -160,8 +160,8 @@ class ResponseCache:
         began = time.perf_counter()
         reply = await call()
         written = _encode_reply(reply, request.fence_mark, time.perf_counter() - began)
-        name, price = worker.profile.name, reply.price(worker.profile)
-        row = self._unwritten[key] = (key, name, datetime.now(UTC).timestamp(), price, written)
+        name, cost = worker.profile.name, reply.cost(worker.profile)
+        row = self._unwritten[key] = (key, name, datetime.now(UTC).timestamp(), cost, written)
         try:
             other = await self._keep(*row)
         except StoreError as error:

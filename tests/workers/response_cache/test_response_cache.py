@@ -31,7 +31,7 @@ async def test_a_repeated_request_gets_the_stored_reply_and_no_call(ask):
     assert (first.text, second.text, worker.asked) == ("reply 0", "reply 0", 1)
     assert (first.cached, second.cached) == (False, True)
     assert second.usage == first.usage
-    assert second.price(worker.profile) == first.price(worker.profile) > 0
+    assert second.cost(worker.profile) == first.cost(worker.profile) > 0
 
 
 async def test_a_reply_that_cannot_be_stored_is_given_and_told(cache, caplog):
