@@ -58,25 +58,16 @@ def eligible_workers(pool: Pool, caller: Caller, request: ChatRequest, planners:
         for number, profile in enumerate(pool.profiles)
         if profile.name in allowed
         and (request.options.allow is None or profile.name in request.options.allow)
-        and _fits(profile, needs)
+        and _supports(profile, needs)
     ]
-    usable = pool if len(numbers) == len(pool) else pool.subset(numbers) if numbers else None
-    offers = None if usable is None else pool_without(usable, _denied(caller, request))
-    if offers is None:
+    usable = pool if len(numbers) == len(pool) else pool.subset(numbers)
+    offered = pool_without(usable, _denied(caller, request))
+    if offered is None:
         raise _no_worker(needs)
-    offered = offers.names
     for name in planners.required_workers(request.planner):
-        if name not in offered:
-            lacks = name in pool.names and not _fits(pool.named(name).profile, needs)
-            who = f"has no worker {name[:100]!r}" if name not in pool.names else f"leaves out {name!r}"
-            if lacks:
-                who = f"has tools or images, for which {name!r} is not made"
-            raise invalid(
-                f"The planner needs a worker that is not available: the request {who}.",
-                "model",
-                code="no_worker",
-            )
-    return offers
+        if name not in offered.names:
+            raise _lacks_required_worker(name, pool, needs)
+    return offered
 
 
 def worker_and_fallbacks(pool: Pool, caller: Caller, request: ChatRequest) -> Pool:
@@ -95,7 +86,7 @@ def worker_and_fallbacks(pool: Pool, caller: Caller, request: ChatRequest) -> Po
     if not request.allows(name):
         raise invalid(f"The model {name!r} is a worker that the request itself leaves out.", "podium")
     needs = _needs(request.question)
-    if not _fits(pool.named(name).profile, needs):
+    if not _supports(pool.named(name).profile, needs):
         raise _no_worker(needs, name)
     chain = [name]
     while (after := pool.fallback(pool.named(chain[-1]))) is not None:
@@ -103,12 +94,12 @@ def worker_and_fallbacks(pool: Pool, caller: Caller, request: ChatRequest) -> Po
     numbers = [
         pool.names.index(other)
         for other in chain
-        if other in allowed and request.allows(other) and _fits(pool.named(other).profile, needs)
+        if other in allowed and request.allows(other) and _supports(pool.named(other).profile, needs)
     ]
-    offers = pool_without(pool.subset(numbers), _denied(caller, request))
-    if offers is None or name not in offers.names:
+    offered = pool_without(pool.subset(numbers), _denied(caller, request))
+    if offered is None or name not in offered.names:
         raise invalid(f"The request leaves nobody in the team {name!r} to call: deny fewer.", "podium.deny")
-    return offers
+    return offered
 
 
 def _denied(caller: Caller, request: ChatRequest) -> frozenset[str]:
@@ -151,7 +142,7 @@ def _needs(question: Question) -> list[str]:
     return [*(["sees"] if has_images else []), *(["calls_tools"] if question.options.tools else [])]
 
 
-def _fits(profile: Profile, needs: list[str]) -> bool:
+def _supports(profile: Profile, needs: list[str]) -> bool:
     return all(getattr(profile, need) for need in needs)
 
 
@@ -163,3 +154,14 @@ def _no_worker(needs: list[str], name: str | None = None) -> APIError:
     what = " and ".join(f"{need} = true (the request has {_REASONS[need]})" for need in needs)
     param = "messages" if "sees" in needs else "tools"
     return invalid(f"{who} {what} in its profile.", param, code="no_worker")
+
+
+def _lacks_required_worker(name: str, pool: Pool, needs: list[str]) -> APIError:
+    if name not in pool.names:
+        why = f"has no worker {name[:100]!r}"
+    elif not _supports(pool.named(name).profile, needs):
+        why = f"has tools or images, for which {name!r} is not made"
+    else:
+        why = f"leaves out {name!r}"
+    problem = f"The planner needs a worker that is not available: the request {why}."
+    return invalid(problem, "model", code="no_worker")
