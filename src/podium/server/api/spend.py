@@ -37,10 +37,10 @@ def add_routes(app: FastAPI, service: Service) -> None:
 
 async def _budgets(service: Service, caller: Caller) -> list[dict[str, Any]]:
     """The budgets that this caller may see: of the server's day, and of keys. Reservations of a killed process stay."""
-    rows: list[tuple[str | None, str, float, float, float]] = []
+    rows = []
     if caller.visible_owner is None:
         rows += [
-            (None, limit.name, limit.limit_usd, limit.spent_usd, limit.reserved_usd)
+            _row(None, limit.name, limit.limit_usd, limit.spent_usd, limit.reserved_usd)
             for limit in service.dispatcher.spend_limits
             if isinstance(limit, SharedSpendLimit)
         ]
@@ -48,18 +48,21 @@ async def _budgets(service: Service, caller: Caller) -> list[dict[str, Any]]:
         allowance, name = stored.caller.allowance, stored.caller.name
         if allowance is not None and caller.visible_owner in (None, name):
             spent, reserved = spending.spent / NANO_PER_USD, spending.reserved / NANO_PER_USD
-            rows.append((name, allowance.duration, allowance.usd, spent, reserved))
-    return [
-        {
-            "key": key,
-            "period": period,
-            "limit_usd": limit_usd,
-            "spent_usd": spent,
-            "reserved_usd": reserved,
-            "left_usd": max(0.0, limit_usd - spent - reserved),
-        }
-        for key, period, limit_usd, spent, reserved in rows
-    ]
+            rows.append(_row(name, allowance.duration, allowance.usd, spent, reserved))
+    return rows
+
+
+def _row(
+    key: str | None, period: str, limit_usd: float, spent_usd: float, reserved_usd: float
+) -> dict[str, Any]:
+    return {
+        "key": key,
+        "period": period,
+        "limit_usd": limit_usd,
+        "spent_usd": spent_usd,
+        "reserved_usd": reserved_usd,
+        "left_usd": max(0.0, limit_usd - spent_usd - reserved_usd),
+    }
 
 
 class SpendParameters(BaseModel):
