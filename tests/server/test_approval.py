@@ -202,7 +202,7 @@ def test_a_plan_expires(team: tuple[ChatModel, httpx.Client], monkeypatch: pytes
     podium = plan(client)
     left = datetime.fromisoformat(podium["expires_at"]) - datetime.now(UTC)
     assert 3500 < left.total_seconds() <= 3600
-    monkeypatch.setattr(approval, "LIFE_S", 0.0)
+    monkeypatch.setattr(approval, "PLAN_LIFETIME_S", 0.0)
     assert chat(client, plan_id=podium["plan_id"]).status_code == 404
     assert trace_of(client, podium["plan_id"])["status"] == "planned"
 

@@ -14,7 +14,7 @@ from podium.calls import Dispatcher
 from podium.errors import APIError
 from podium.planner import PrewrittenPlans
 from podium.server import approval
-from podium.server.approval import MOST_HERE, ApprovedPlan, WaitingPlans
+from podium.server.approval import MAX_IN_PROCESS, ApprovedPlan, WaitingPlans
 from podium.server.background import BackgroundQuestions
 from podium.server.keys import Caller, Keys, open_key_store
 from podium.server.prepared_question import PreparedQuestion
@@ -117,9 +117,9 @@ async def test_many_plans_of_one_caller_push_out_its_own_alone(plans: WaitingPla
     for number in range(1001):
         plans.add(of_bob.model_copy(update={"id": f"{number:032x}"}), keep=False)
     assert await plans.find(of_ann.id, ANN) == of_ann
-    await plans.find(f"{1001 - MOST_HERE:032x}", BOB)
+    await plans.find(f"{1001 - MAX_IN_PROCESS:032x}", BOB)
     with pytest.raises(APIError, match="There is no plan"):
-        await plans.find(f"{1000 - MOST_HERE:032x}", BOB)
+        await plans.find(f"{1000 - MAX_IN_PROCESS:032x}", BOB)
 
 
 async def test_a_plan_that_expired_is_dropped_when_the_next_one_comes(
@@ -127,7 +127,7 @@ async def test_a_plan_that_expired_is_dropped_when_the_next_one_comes(
 ) -> None:
     old = await planned(ANN)
     with monkeypatch.context() as later:
-        later.setattr(approval, "LIFE_S", 0.0)
+        later.setattr(approval, "PLAN_LIFETIME_S", 0.0)
         plans.add(old, keep=False)
         plans.add(await planned(ANN), keep=False)
     with pytest.raises(APIError, match="There is no plan"):

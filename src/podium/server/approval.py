@@ -23,9 +23,9 @@ from podium.types import Question
 from podium.workers.pool import Pool
 from podium.workflow import PlanError, PlanRules, Workflow, parse
 
-LIFE_S = 3600.0
+PLAN_LIFETIME_S = 3600.0
 """Seconds for which a plan waits."""
-MOST_HERE = 100
+MAX_IN_PROCESS = 100
 """The most plans of one caller that wait in this process. A further plan replaces the caller's oldest."""
 _LOG = logging.getLogger("podium.server")
 
@@ -35,7 +35,7 @@ class WaitingPlans:
 
     def __init__(self, store: TraceStore) -> None:
         self._store = store
-        self._here: dict[str, Trace] = {}
+        self._in_process: dict[str, Trace] = {}
 
     def add(self, planned: Trace, *, keep: bool) -> None:
         """Let a plan wait, only in this process unless it may leave a trace (`keep`). If planning failed, the trace is
@@ -47,15 +47,15 @@ class WaitingPlans:
             except StoreError as error:
                 _LOG.error("The plan %s waits in this process alone: %s", planned.id, error)
         if planned.status == "planned":
-            self._keep_here(planned)
+            self._keep_in_process(planned)
 
-    def _keep_here(self, planned: Trace) -> None:
+    def _keep_in_process(self, planned: Trace) -> None:
         now = datetime.now(UTC)
-        self._here = {id_: other for id_, other in self._here.items() if now < expiry(other)}
-        self._here[planned.id] = planned
-        own = [id_ for id_, other in self._here.items() if other.owner == planned.owner]
-        for id_ in own[:-MOST_HERE]:
-            del self._here[id_]
+        self._in_process = {id_: other for id_, other in self._in_process.items() if now < expiry(other)}
+        self._in_process[planned.id] = planned
+        own = [id_ for id_, other in self._in_process.items() if other.owner == planned.owner]
+        for id_ in own[:-MAX_IN_PROCESS]:
+            del self._in_process[id_]
 
     async def find(self, id_: str, caller: Caller) -> Trace:
         """The plan with this id.
@@ -63,7 +63,7 @@ class WaitingPlans:
         Raises:
             APIError: 404, the plan does not wait, or waits for another caller.
         """
-        planned = self._here.get(id_) or await self._store.to_thread(
+        planned = self._in_process.get(id_) or await self._store.to_thread(
             self._store.find, id_, caller.visible_owner
         )
         if (
@@ -79,7 +79,7 @@ class WaitingPlans:
     async def take(self, planned: Trace) -> None:
         """End the wait of a plan, from `find`. If several calls on any replicas take one plan, only one succeeds, and
         the others raise an `APIError`: 404. If the call is cancelled, the plan keeps waiting."""
-        if self._here.pop(planned.id, None) is not None:
+        if self._in_process.pop(planned.id, None) is not None:
             return
         taking = asyncio.ensure_future(
             self._store.to_thread(self._store.delete, planned.id, planned.owner, "planned")
@@ -100,17 +100,17 @@ class WaitingPlans:
 
     async def reject(self, id_: str, caller: Caller) -> None:
         """Take the plan, and store its trace as that of a cancelled question."""
-        was_here = id_ in self._here
+        was_in_process = id_ in self._in_process
         planned = await self.find(id_, caller)
         await self.take(planned)
-        if not was_here:
+        if not was_in_process:
             rejected = {"status": "cancelled", "error": "The plan was rejected."}
             self._store.add(planned.model_copy(update=rejected))
 
 
 def expiry(planned: Trace) -> datetime:
     """The time from which a plan no longer waits."""
-    return datetime.fromisoformat(planned.started_at) + timedelta(seconds=LIFE_S)
+    return datetime.fromisoformat(planned.started_at) + timedelta(seconds=PLAN_LIFETIME_S)
 
 
 def _plan_not_found(id_: str) -> APIError:
