@@ -60,6 +60,8 @@ def eligible_workers(pool: Pool, caller: Caller, request: ChatRequest, planners:
         and (request.options.allow is None or profile.name in request.options.allow)
         and _supports(profile, needs)
     ]
+    if not numbers:
+        raise _no_worker(needs)
     usable = pool if len(numbers) == len(pool) else pool.subset(numbers)
     offered = pool_without(usable, _denied(caller, request))
     if offered is None:
