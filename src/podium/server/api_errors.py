@@ -1,4 +1,4 @@
-"""Errors as OpenAI's clients expect them: one form for every route.
+"""Errors as clients expect them: in Anthropic's form under /v1/messages, in OpenAI's everywhere else.
 
 Any code may raise an `APIError`. `add_error_handlers` turns it into a response, and also errors of Podium and of the
 web framework.

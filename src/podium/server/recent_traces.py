@@ -1,4 +1,4 @@
-"""The newest traces, which are read at most once every few seconds, and the cost of a plan that they let estimate."""
+"""The newest traces, read at most once every few seconds, and estimates of plans' costs from them."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ RequestCaller = Annotated[Caller, Depends(find_caller)]
 """A parameter of a route."""
 
 
-class Refused(NamedTuple):
+class RefusedField(NamedTuple):
     """A field that changes what the answer means, so that it is refused."""
 
     reason: str
@@ -74,7 +74,7 @@ class BodyPart(BaseModel):
 
     hints: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
     """Fields that are ignored, with their values, besides null, that change nothing."""
-    refused: ClassVar[Mapping[str, Refused]] = {}
+    refused: ClassVar[Mapping[str, RefusedField]] = {}
     has_any_field: ClassVar[bool] = False
     """Whether no field of the part is unknown."""
     is_ignored: ClassVar[bool] = False

@@ -1,7 +1,7 @@
 """One answer for the routes: text, finish reason, usage, and the object `podium` that says how the answer was made.
 
-Everything here is made from a trace, an event, or a plan that was not run, and is ready for JSON. A trace without an
-answer becomes an `APIError`. The routes write the wire format.
+An answer is made from a trace, or from a plan that was not run. A trace without an answer becomes an `APIError`. The
+routes write the wire format.
 """
 
 from __future__ import annotations

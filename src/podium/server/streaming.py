@@ -28,8 +28,6 @@ long."""
 _HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 CLIENT_CLOSED_REQUEST = 499
 """The status in logs, as in nginx. The client sees no status."""
-
-
 FAIL = "podium.fail"
 """The key of a request's scope under which a stream says how it ends with an error. Middleware that cancels the request
 writes these events. None if the stream has no such events."""

@@ -14,15 +14,13 @@ from typing import Any, NamedTuple
 from podium.config import suggestion
 from podium.errors import APIError
 from podium.server.api_errors import invalid
-from podium.server.requests import Body, BodyPart, Refused
+from podium.server.requests import Body, BodyPart, RefusedField
 from podium.types import Message
 
 _MAX_NAMED = 32
 _MAX_NAME_CHARS = 100
 _EMPTY: tuple[Any, ...] = (False, 0, "", [], {})
 """An unknown top-level field with one of these values is dropped, since it has no effect."""
-
-
 LOGPROBS = "the probabilities of workers' tokens are not known here."
 HINTS: Mapping[str, tuple[Any, ...]] = {
     "chat_template_kwargs": (),
@@ -45,7 +43,7 @@ HINTS: Mapping[str, tuple[Any, ...]] = {
     "top_k": (),
 }
 """Hints of OpenAI's APIs, including those of other widespread servers (`BodyPart.hints`)."""
-REFUSED: Mapping[str, Refused] = {"top_logprobs": Refused(LOGPROBS, (0,), for_worker=True)}
+REFUSED: Mapping[str, RefusedField] = {"top_logprobs": RefusedField(LOGPROBS, (0,), for_worker=True)}
 
 
 class UnsupportedFields(NamedTuple):

@@ -26,7 +26,7 @@ from podium.server.anthropic.content_blocks import (
 from podium.server.conversation import check_tool_choice
 from podium.server.keys import Caller
 from podium.server.question_body import ContentPart, QuestionBody, images_of, text_and_images, text_of
-from podium.server.requests import BodyPart, ChatRequest, ListOf, Refused, UnsupportedTool
+from podium.server.requests import BodyPart, ChatRequest, ListOf, RefusedField, UnsupportedTool
 from podium.server.unsupported_fields import UnsupportedFields
 from podium.store import TraceStore
 from podium.types import AnswerOptions, Message, ToolCall
@@ -135,9 +135,9 @@ class MessagesBody(QuestionBody):
         "thinking": ({"type": "disabled"},),
         "top_k": (),
     }
-    refused: ClassVar[Mapping[str, Refused]] = {
-        "container": Refused("there are no containers."),
-        "mcp_servers": Refused("Podium calls no servers of tools.", ([],)),
+    refused: ClassVar[Mapping[str, RefusedField]] = {
+        "container": RefusedField("there are no containers."),
+        "mcp_servers": RefusedField("Podium calls no servers of tools.", ([],)),
     }
     endpoint_fields: ClassVar[Container[str] | None] = ("top_k", "reasoning_effort", "thinking")
 

@@ -22,13 +22,13 @@ from podium.server.openai.tools import (
     tool_options,
 )
 from podium.server.question_body import ContentPart, QuestionBody, TextPart, text_and_images, text_of
-from podium.server.requests import BodyPart, ChatRequest, ListOf, Metadata, Refused
+from podium.server.requests import BodyPart, ChatRequest, ListOf, Metadata, RefusedField
 from podium.server.unsupported_fields import HINTS, LOGPROBS, REFUSED, UnsupportedFields
 from podium.store import TraceStore
 from podium.types import AnswerOptions, Message, ProviderState, ToolCall
 
-_DEPRECATED = Refused("it is the old form; use tools and tool_choice.")
-_TEXTS = Refused("Podium answers with texts only.")
+_DEPRECATED = RefusedField("it is the old form; use tools and tool_choice.")
+_TEXTS = RefusedField("Podium answers with texts only.")
 
 
 class ImageAddress(BodyPart):
@@ -80,7 +80,7 @@ class UserMessage(BodyPart):
 class AssistantMessage(BodyPart):
     """An earlier answer. Accepts every field that Podium's own replies have."""
 
-    refused: ClassVar[Mapping[str, Refused]] = {"audio": _TEXTS, "function_call": _DEPRECATED}
+    refused: ClassVar[Mapping[str, RefusedField]] = {"audio": _TEXTS, "function_call": _DEPRECATED}
     hints: ClassVar[Mapping[str, tuple[Any, ...]]] = {"annotations": ([],)}
 
     role: Literal["assistant"]
@@ -171,13 +171,13 @@ class ChatBody(OpenAIBody):
         "verbosity": (),
         "web_search_options": (),
     }
-    refused: ClassVar[Mapping[str, Refused]] = {
+    refused: ClassVar[Mapping[str, RefusedField]] = {
         **REFUSED,
         "audio": _TEXTS,
         "function_call": _DEPRECATED,
         "functions": _DEPRECATED,
-        "logit_bias": Refused("not every worker supports it.", ({},), for_worker=True),
-        "logprobs": Refused(LOGPROBS, (False,), for_worker=True),
+        "logit_bias": RefusedField("not every worker supports it.", ({},), for_worker=True),
+        "logprobs": RefusedField(LOGPROBS, (False,), for_worker=True),
         "modalities": _TEXTS._replace(values=(["text"],)),
     }
 

@@ -18,7 +18,7 @@ from podium.server.api_errors import invalid, not_found
 from podium.server.keys import Caller
 from podium.server.openai.chat_body import ImageAddress, RefusalPart
 from podium.server.question_body import ContentPart, TextPart, images_of, text_and_images, text_of
-from podium.server.requests import BodyPart, ListOf, Refused
+from podium.server.requests import BodyPart, ListOf, RefusedField
 from podium.store import TraceStore
 from podium.store.background_table import BackgroundRow, BackgroundTable
 from podium.trace import Trace
@@ -33,8 +33,8 @@ class InputText(TextPart):
 
 
 class InputImage(ContentPart):
-    refused: ClassVar[Mapping[str, Refused]] = {
-        "file_id": Refused("there are no stored files; send the image.")
+    refused: ClassVar[Mapping[str, RefusedField]] = {
+        "file_id": RefusedField("there are no stored files; send the image.")
     }
     hints: ClassVar[Mapping[str, tuple[Any, ...]]] = ImageAddress.hints
 

@@ -18,12 +18,12 @@ from podium.server.keys import Caller
 from podium.server.openai.chat_body import ChatBody, JsonSchema, OpenAIBody, PlainFormat
 from podium.server.openai.response_items import Item, find_trace, to_conversation
 from podium.server.openai.tools import FlatToolChoice, FlatTools, tool_options
-from podium.server.requests import BodyPart, ChatRequest, ListOf, Metadata, Refused, full_conversation
+from podium.server.requests import BodyPart, ChatRequest, ListOf, Metadata, RefusedField, full_conversation
 from podium.server.unsupported_fields import HINTS, REFUSED, UnsupportedFields, unknown_field
 from podium.store import TraceStore
 from podium.types import AnswerOptions, Message
 
-_UNSUPPORTED = Refused("Podium does not support it.")
+_UNSUPPORTED = RefusedField("Podium does not support it.")
 _OWN_HINTS: Mapping[str, tuple[Any, ...]] = {
     "context_management": (),
     "include": ([],),
@@ -70,13 +70,13 @@ class TextOptions(BodyPart):
 
 class ResponseBody(OpenAIBody):
     hints: ClassVar[Mapping[str, tuple[Any, ...]]] = {**HINTS, **_OWN_HINTS}
-    refused: ClassVar[Mapping[str, Refused]] = {
+    refused: ClassVar[Mapping[str, RefusedField]] = {
         **REFUSED,
         "access_programs": _UNSUPPORTED,
         "background_options": _UNSUPPORTED,
-        "conversation": Refused("there are no stored conversations; use previous_response_id."),
+        "conversation": RefusedField("there are no stored conversations; use previous_response_id."),
         "image": _UNSUPPORTED,
-        "prompt": Refused("there are no stored prompts; write the input."),
+        "prompt": RefusedField("there are no stored prompts; write the input."),
     }
     conversation_field: ClassVar[str] = "input"
 
