@@ -17,8 +17,8 @@ from podium.planners import BaselineSpec, Single
 from podium.errors import ConfigError
 
 
-def open_last(argument, context):
-    if argument == "nobody":
+def open_last(context):
+    if context.argument == "nobody":
         raise ConfigError("The baseline 'last' needs a worker.")
     return Single(context.pool[-1].name)
 

@@ -44,6 +44,7 @@ class BaselineContext:
 
     @property
     def argument(self) -> str:
+        """What follows the first colon of the name. "" if there is none."""
         return self.name.partition(":")[2]
 
     def worker(self, name: str) -> str:
@@ -94,8 +95,8 @@ class BaselineSpec:
     syntax: str
     """How users write the name, such as "self-consistency:WORKER:SAMPLES". Without a colon, it takes no argument.
     "WORKER" and "WORKER:COUNT" name one worker; "A+B" stands for one worker or more, and ">" between layers of them."""
-    open: Callable[[str, BaselineContext], Planner]
-    """Makes the planner from the argument. Raises `ConfigError` if the argument cannot be used."""
+    open: Callable[[BaselineContext], Planner]
+    """Makes the planner. Raises `ConfigError` if the argument cannot be used."""
     votes: bool = False
     """Whether the pool's vote decides, if there is more than one answer."""
     named_workers: Callable[[str], tuple[str, ...]] | None = None

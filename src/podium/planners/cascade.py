@@ -47,7 +47,7 @@ class Cascade(Planner):
         return earlier_round.votes is not None and earlier_round.votes.agreeing == len(self.first)
 
 
-def _open_cascade(argument: str, context: BaselineContext) -> Cascade:
+def _open_cascade(context: BaselineContext) -> Cascade:
     first, (then,) = context.layers
     if len(first) < 2:
         raise ConfigError(f"{context.name}: one worker alone cannot disagree; name two or more before the >.")
@@ -104,7 +104,7 @@ class Escalation(Planner):
 
 ESCALATION = BaselineSpec(
     "escalation:A+B+C",
-    lambda workers, context: Escalation(context.workers(workers)),
+    lambda context: Escalation(context.workers(context.argument)),
     votes=True,
     team_only=True,
 )

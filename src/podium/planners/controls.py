@@ -103,12 +103,12 @@ def _random_access(random: Random, position: int, access: AccessRule) -> Access:
     return Access(all=kind == "all")
 
 
-def _open_constant(file: str, context: BaselineContext) -> Constant:
-    if not file:
+def _open_constant(context: BaselineContext) -> Constant:
+    if not context.argument:
         raise ConfigError(
             "The baseline 'constant' names no file; write constant:FILE, a file with a plan's lists."
         )
-    path = Path(file)
+    path = Path(context.argument)
     if not path.is_file():
         raise ConfigError(f"{path}: there is no such file; check the path.")
     try:
@@ -122,7 +122,7 @@ def _open_constant(file: str, context: BaselineContext) -> Constant:
 CONSTANT = BaselineSpec("constant:FILE", _open_constant, reads_files=True)
 RANDOM = BaselineSpec(
     "random",
-    lambda argument, context: RandomPlans(seed=context.seed),
+    lambda context: RandomPlans(seed=context.seed),
     rows=lambda workers: [("Random plans", "random")],
     on_recordings=False,
 )

@@ -73,7 +73,7 @@ def read_verdict(verdict: str | None, responses: Sequence[str | None]) -> int | 
 
 
 def _baseline(form: str, subtask: str) -> BaselineSpec:
-    def open_judged(argument: str, context: BaselineContext) -> JudgedPlanner:
+    def open_judged(context: BaselineContext) -> JudgedPlanner:
         members, (judge,) = context.layers
         return JudgedPlanner(form, members, judge, subtask)
 

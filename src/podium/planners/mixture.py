@@ -57,7 +57,7 @@ class MixtureOfAgents(Planner):
 
 MIXTURE = BaselineSpec(
     "mixture-of-agents:A+B>C",
-    lambda argument, context: MixtureOfAgents(tuple(map(context.workers, argument.split(">")))),
+    lambda context: MixtureOfAgents(tuple(map(context.workers, context.argument.split(">")))),
     team_only=True,
     on_recordings=False,
 )
@@ -66,8 +66,8 @@ MIXTURE = BaselineSpec(
 _MOST_ANSWERS = 1000
 
 
-def _open_fusion(argument: str, context: BaselineContext) -> MixtureOfAgents:
-    panel, judge = _split(argument, {profile.name for profile in context.pool})
+def _open_fusion(context: BaselineContext) -> MixtureOfAgents:
+    panel, judge = _split(context.argument, {profile.name for profile in context.pool})
     if not panel or not judge:
         raise context.malformed(", as in fusion:A+B:C.")
     layers = (context.workers(panel), (context.worker(judge),))
@@ -85,7 +85,7 @@ def _split(argument: str, pool: set[str]) -> tuple[str, str]:
     return panel, judge
 
 
-def _open_self_fusion(argument: str, context: BaselineContext) -> MixtureOfAgents:
+def _open_self_fusion(context: BaselineContext) -> MixtureOfAgents:
     fused, samples = context.worker_and_count(", as in self-fusion:A:3.")
     if not 2 <= samples <= _MOST_ANSWERS:
         raise ConfigError(f"Self-fusion takes 2 to {_MOST_ANSWERS} answers, not {samples}.")

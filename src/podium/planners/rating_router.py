@@ -64,6 +64,6 @@ def parse_accuracy_per_usd(text: str, name: str, example: str) -> float:
 
 BASELINE = BaselineSpec(
     "by-ratings:PER_USD",
-    lambda argument, context: RatingRouter(parse_accuracy_per_usd(argument, context.name, "by-ratings:0")),
+    lambda context: RatingRouter(parse_accuracy_per_usd(context.argument, context.name, "by-ratings:0")),
     team_only=True,
 )

@@ -45,7 +45,7 @@ class SelfReflection(Planner):
 
 BASELINE = BaselineSpec(
     "self-reflection:WORKER:TURNS",
-    lambda _, context: SelfReflection(*context.worker_and_count("; the paper's has 5 turns.")),
+    lambda context: SelfReflection(*context.worker_and_count("; the paper's has 5 turns.")),
     team_only=True,
     on_recordings=False,
 )

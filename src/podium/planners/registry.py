@@ -125,7 +125,7 @@ def open_baseline(
         meant = closest_name(name.partition(":")[0], syntax_of)
         remedy = f"did you mean {syntax_of[meant]}?" if meant else f"known: {', '.join(syntax_of.values())}."
         raise ConfigError(f"There is no baseline {name!r}; {remedy}")
-    baseline, argument = named
+    baseline, _ = named
     if baseline.learns and scored is None:
         raise ConfigError(
             f"The planner {name!r} learns from workers' answers to other questions, and there are none here: "
@@ -137,4 +137,4 @@ def open_baseline(
             f"The planner {name!r} gives workers more than the bare question, and this pool's recording has no answers "
             f"to that; use a pool of live workers, or one of these planners: {others}."
         )
-    return baseline.open(argument, BaselineContext(name, baseline.syntax, pool, seed, scored))
+    return baseline.open(BaselineContext(name, baseline.syntax, pool, seed, scored))

@@ -112,15 +112,15 @@ class SelfConsistency(Planner):
         return await Committee((self.worker,) * self.samples).plan(request)
 
 
-SINGLE = BaselineSpec("single:WORKER", lambda worker, context: Single(context.worker(worker)))
+SINGLE = BaselineSpec("single:WORKER", lambda context: Single(context.worker(context.argument)))
 SELF_CONSISTENCY = BaselineSpec(
     "self-consistency:WORKER:SAMPLES",
-    lambda _, context: SelfConsistency(*context.worker_and_count(", with a number of samples.")),
+    lambda context: SelfConsistency(*context.worker_and_count(", with a number of samples.")),
     votes=True,
 )
 COMMITTEE = BaselineSpec(
     "committee:A+B",
-    lambda workers, context: Committee(context.workers(workers)),
+    lambda context: Committee(context.workers(context.argument)),
     votes=True,
     team_only=True,
 )
@@ -148,10 +148,10 @@ def vote_weight(scored: AnswerMatrix, worker: str, *, wrong_answers: int = WRONG
     return max(_LEAST, round(math.log(share / (1 - share)) + math.log(wrong_answers), 4))
 
 
-def _open_weighted_vote(argument: str, context: BaselineContext) -> Committee:
+def _open_weighted_vote(context: BaselineContext) -> Committee:
     assert context.scored is not None
     known = tuple(profile.name for profile in context.pool if profile.name in context.scored.workers)
-    members = context.workers(argument) if argument else known
+    members = context.workers(context.argument) if context.argument else known
     return Committee(members, tuple(vote_weight(context.scored, member) for member in members))
 
 

@@ -94,7 +94,7 @@ def _two_commonest(counted: Counter[str]) -> tuple[int, int]:
     return leading, second
 
 
-def _open(argument: str, context: BaselineContext) -> AdaptiveConsistency:
+def _open(context: BaselineContext) -> AdaptiveConsistency:
     return AdaptiveConsistency(*context.worker_and_count(", with the most samples."))
 
 

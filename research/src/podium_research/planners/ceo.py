@@ -182,7 +182,7 @@ def _is_right(judgement: str) -> bool:
     return (first_json_object(judgement) or {}).get("correct") in (1, True, "1")
 
 
-def _open(argument: str, context: BaselineContext) -> CEO:
+def _open(context: BaselineContext) -> CEO:
     (leader,), members = context.layers
     return CEO(leader, members)
 

@@ -55,8 +55,8 @@ class Debate(Planner):
         return None
 
 
-def _open(argument: str, context: BaselineContext) -> Debate:
-    return Debate(context.workers(argument))
+def _open(context: BaselineContext) -> Debate:
+    return Debate(context.workers(context.argument))
 
 
 BASELINE = BaselineSpec(

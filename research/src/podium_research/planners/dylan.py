@@ -211,8 +211,8 @@ def importance_of(turns: Sequence[Sequence[MemberReply]], final: str | None) -> 
     return total
 
 
-def _open(argument: str, context: BaselineContext) -> DyLAN:
-    members = context.workers(argument)
+def _open(context: BaselineContext) -> DyLAN:
+    members = context.workers(context.argument)
     if len(members) < 2:
         raise ConfigError(
             f"The baseline {context.name!r} needs two workers or more, such as dylan:A+B or dylan:3xA."

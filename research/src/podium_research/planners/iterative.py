@@ -98,7 +98,7 @@ def _scores(verdict: str | None, count: int) -> list[float]:
     return [float(score) for score in scores]
 
 
-def _open(argument: str, context: BaselineContext) -> Iterative:
+def _open(context: BaselineContext) -> Iterative:
     (worker,), (verifier,) = context.layers
     return Iterative(worker, verifier)
 

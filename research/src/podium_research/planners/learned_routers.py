@@ -246,9 +246,9 @@ def _read(argument: str, kind: str) -> tuple[Method, float, str]:
     return read_method(method, name), per_usd, model
 
 
-def _open(argument: str, context: BaselineContext, kind: str) -> PricedRouter:
-    name = f"{kind}:{argument}"
-    method, per_usd, model = _read(argument, kind)
+def _open(context: BaselineContext, kind: str) -> PricedRouter:
+    name = f"{kind}:{context.argument}"
+    method, per_usd, model = _read(context.argument, kind)
     assert context.scored is not None
     scored = answers_of_workers(context.scored, [profile.name for profile in context.pool], name)
     return PricedRouter(_estimates(scored, kind, method, model), per_usd, name)
@@ -272,13 +272,13 @@ def _estimates(scored: AnswerMatrix, kind: str, method: Method, model: str) -> E
 
 ROUTER = BaselineSpec(
     "router:METHOD:PER_USD",
-    lambda argument, context: _open(argument, context, "router"),
+    lambda context: _open(context, "router"),
     learns=True,
     check=lambda argument: _read(argument, "router"),
 )
 COMMITTEE_ROUTER = BaselineSpec(
     "committee-router:METHOD:PER_USD",
-    lambda argument, context: _open(argument, context, "committee-router"),
+    lambda context: _open(context, "committee-router"),
     votes=True,
     learns=True,
     check=lambda argument: _read(argument, "committee-router"),

@@ -169,7 +169,7 @@ def _read(response: str | None, members: Sequence[str]) -> ProgressLedger | None
     return ProgressLedger(done, stalled, speaker, instruction or ANSWER_WHOLE_QUESTION)
 
 
-def _open(argument: str, context: BaselineContext) -> Magentic:
+def _open(context: BaselineContext) -> Magentic:
     (leader,), members = context.layers
     return Magentic(leader, members)
 

@@ -105,26 +105,26 @@ def _step(mode: Mode, role: Role, worker: int, number: int) -> Step:
     return Step(worker, subtask, Access(steps=tuple(seen)))
 
 
-def _open_file(file: str, context: BaselineContext) -> MasRouter:
+def _open_file(context: BaselineContext) -> MasRouter:
     from podium_research.planners.masrouter_controller import Controller  # noqa: PLC0415 - loads NumPy
 
-    path = Path(file)
-    if not file or not path.is_file():
+    path = Path(context.argument)
+    if not context.argument or not path.is_file():
         raise ConfigError(
-            f"masrouter:{file}: there is no such file; write masrouter:FILE with a controller's JSON."
+            f"masrouter:{context.argument}: there is no such file; write masrouter:FILE with a controller's JSON."
         )
     controller = Controller.load(path)
     for worker in controller.workers:
         worker_number(worker, context.pool)
     refuse_without_vote(context.pool)
-    return MasRouter(controller, f"masrouter:{file}")
+    return MasRouter(controller, f"masrouter:{context.argument}")
 
 
-def _open_scored(argument: str, context: BaselineContext) -> ScoredMasRouter:
+def _open_scored(context: BaselineContext) -> ScoredMasRouter:
     from podium_research.planners.masrouter_controller import train_on_scores  # noqa: PLC0415 - loads NumPy
 
-    name = f"masrouter-scored:{argument}"
-    per_usd = _per_usd(argument)
+    name = f"masrouter-scored:{context.argument}"
+    per_usd = _per_usd(context.argument)
     assert context.scored is not None
     scored = answers_of_workers(context.scored, [profile.name for profile in context.pool], name)
     return ScoredMasRouter(train_on_scores(scored, per_usd=per_usd), name)

@@ -164,12 +164,14 @@ def _expected(worker: Profile) -> float:
     return _UNRATED if worker.rating is None else worker.rating.accuracy
 
 
-def _open_linucb(argument: str, context: BaselineContext) -> OnlineRouter:
-    return OnlineRouter(parse_accuracy_per_usd(argument, f"linucb:{argument}", "linucb:0"))
+def _open_linucb(context: BaselineContext) -> OnlineRouter:
+    return OnlineRouter(parse_accuracy_per_usd(context.argument, f"linucb:{context.argument}", "linucb:0"))
 
 
-def _open_thompson(argument: str, context: BaselineContext) -> OnlineRouter:
-    return OnlineRouter(parse_accuracy_per_usd(argument, f"thompson:{argument}", "thompson:0"), samples=True)
+def _open_thompson(context: BaselineContext) -> OnlineRouter:
+    return OnlineRouter(
+        parse_accuracy_per_usd(context.argument, f"thompson:{context.argument}", "thompson:0"), samples=True
+    )
 
 
 LINUCB = BaselineSpec("linucb:PER_USD", _open_linucb, team_only=True)

@@ -137,7 +137,7 @@ def counts_as_finding(audit: str | None) -> bool:
     return concrete and verdict.get("is_flawed") is True and verdict.get("answer_changes") is True
 
 
-def _open(argument: str, context: BaselineContext) -> RectifyOrReject:
+def _open(context: BaselineContext) -> RectifyOrReject:
     members, (auditor,) = context.layers
     return RectifyOrReject(members, auditor)
 

@@ -48,7 +48,7 @@ class GeneratorVerifierRefiner(Planner):
         return plan_once(request, Workflow((*steps, replace(voting_step(request.pool), access=refined))))
 
 
-def _open(argument: str, context: BaselineContext) -> GeneratorVerifierRefiner:
+def _open(context: BaselineContext) -> GeneratorVerifierRefiner:
     return GeneratorVerifierRefiner(*(worker for (worker,) in context.layers))
 
 

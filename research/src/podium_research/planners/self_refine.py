@@ -72,7 +72,7 @@ class SelfRefine(Planner):
         return latest
 
 
-def _open(argument: str, context: BaselineContext) -> SelfRefine:
+def _open(context: BaselineContext) -> SelfRefine:
     return SelfRefine(*context.worker_and_count("; the paper's has 4 refinements."))
 
 

@@ -102,8 +102,8 @@ def _levels(answers: Sequence[MemberAnswer]) -> list[list[MemberAnswer]]:
     return [list(level) for _, level in groupby(ordered, key=rank)]
 
 
-def _open(argument: str, context: BaselineContext) -> SelfOrg:
-    members = context.workers(argument)
+def _open(context: BaselineContext) -> SelfOrg:
+    members = context.workers(context.argument)
     if len(members) < 2:
         raise ConfigError(
             f"The baseline {context.name!r} needs two workers or more, such as selforg-agreement:A+B."

@@ -63,8 +63,8 @@ class Smoothie(Planner):
         return 0, answered[int(theta_N.argmax())][0]
 
 
-def _open(argument: str, context: BaselineContext) -> Smoothie:
-    return Smoothie(context.workers(argument))
+def _open(context: BaselineContext) -> Smoothie:
+    return Smoothie(context.workers(context.argument))
 
 
 BASELINE = BaselineSpec(

@@ -125,8 +125,8 @@ def _split(argument: str) -> tuple[str, str]:
     return ":".join(parts[:end]), ":".join(parts[end:])
 
 
-def _open(argument: str, context: BaselineContext) -> Threshold:
-    read = _read(argument)
+def _open(context: BaselineContext) -> Threshold:
+    read = _read(context.argument)
     name = read.name
     pair = context.worker(read.weak), context.worker(read.strong)
     assert context.scored is not None

@@ -71,19 +71,21 @@ class Trinity(Planner):
         return answer
 
 
-def _open_file(file: str, context: BaselineContext) -> Trinity:
+def _open_file(context: BaselineContext) -> Trinity:
     from podium_research.planners.trinity_head import Head  # noqa: PLC0415 - loads NumPy
 
-    path = Path(file)
-    if not file or not path.is_file():
-        raise ConfigError(f"trinity:{file}: there is no such file; write trinity:FILE with a head's JSON.")
+    path = Path(context.argument)
+    if not context.argument or not path.is_file():
+        raise ConfigError(
+            f"trinity:{context.argument}: there is no such file; write trinity:FILE with a head's JSON."
+        )
     head = Head.load(path)
     for worker in head.workers:
         worker_number(worker, context.pool)
-    return Trinity(head, f"trinity:{file}")
+    return Trinity(head, f"trinity:{context.argument}")
 
 
-def _open_scored(argument: str, context: BaselineContext) -> Trinity:
+def _open_scored(context: BaselineContext) -> Trinity:
     from podium_research.planners.trinity_head import train_head  # noqa: PLC0415 - loads NumPy
 
     assert context.scored is not None
