@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from types import TracebackType
-from typing import Any, BinaryIO, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from podium.errors import UnknownTraceError, UnreadableTraceError, UsageError
 from podium.sqlite_files import check_is_address_or_file, check_is_file, data_folder
@@ -37,7 +37,7 @@ from podium.store.spend import SpendQuery, SpendReport
 from podium.store.trace_rows import TraceRows
 from podium.store.write_queue import WriteQueue
 from podium.trace.model import Outcome, Trace, TraceStatus
-from podium.trace.serialization import DamagedTraceError, TraceRow, read_document, storable, to_row
+from podium.trace.serialization import DamagedTraceError, read_document, storable, to_row
 
 T = TypeVar("T")
 _LOG = logging.getLogger("podium.trace")
@@ -135,7 +135,7 @@ class TraceStore:
                 pickle.dump(to_row(trace), spool)
                 count += 1
             spool.seek(0)
-            self._rows.write(_load(spool, count))
+            self._rows.write(pickle.load(spool) for _ in range(count))
         return count
 
     def flush(self) -> None:
@@ -313,8 +313,3 @@ def _key_of_first(rows: Sequence[Sequence[Any]]) -> tuple[float, str] | None:
         # The row is damaged. Both databases sort NULL below all numbers, and any other value above them.
         started = -_BEYOND if started is None else _BEYOND
     return started, id_
-
-
-def _load(spool: BinaryIO, count: int) -> Iterator[TraceRow]:
-    for _ in range(count):
-        yield pickle.load(spool)

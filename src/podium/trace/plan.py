@@ -1,7 +1,4 @@
-"""The plan: what a planner decided, and what that cost. A planner returns it, and the trace keeps it unchanged.
-
-Plans and steps have attempts: the tries of their calls.
-"""
+"""The plan: what a planner decided, and what that cost. A planner returns it, and the trace keeps it unchanged."""
 
 from __future__ import annotations
 
