@@ -75,11 +75,9 @@ class CachedConversations:
     def past_turn(self, question: Question, caller: Caller) -> PastTurn | None:
         """The turn before this question. None if the caller had none lately, or no cache holds a part of the
         conversation."""
-        turn = (
-            self._previous_turn(_prefix_digests(question, caller))
-            if self._caching_workers and question.history
-            else None
-        )
+        if not (self._caching_workers and question.history):
+            return None
+        turn = self._previous_turn(_prefix_digests(question, caller))
         held = {} if turn is None else self._unexpired(turn)
         if turn is None or not held:
             return None

@@ -1,5 +1,5 @@
-"""Conversations with the caller's tools: from messages to a question, and from tool results to the worker that wants
-them. All APIs share this.
+"""Conversations with the caller's tools: from messages to a question, and from tool results to the worker that made
+the calls. All APIs share this.
 
 Podium returns tool calls to the caller, which runs the tools. When the caller sends the results, the worker that made
 the calls continues, with the messages that the trace recorded. If the trace is missing (not kept, deleted, or of
@@ -102,12 +102,9 @@ async def stay_with_worker(request: ChatRequest, service: Service, caller: Calle
         return request
     start = max(i for i, message in enumerate(conversation) if message.tool_calls)
     id_ = CallId.parse(conversation[start].tool_calls[0].id)
-    trace = (
-        None
-        if id_ is None
-        else await service.store.to_thread(service.store.find, id_.trace_id, caller.visible_owner)
-    )
-    past = None
+    trace = past = None
+    if id_ is not None:
+        trace = await service.store.to_thread(service.store.find, id_.trace_id, caller.visible_owner)
     if trace is not None and trace.tool_calls:
         last = trace.spans[-1]
         known = [last.answered_by or last.worker]
@@ -116,7 +113,8 @@ async def stay_with_worker(request: ChatRequest, service: Service, caller: Calle
         known = [
             name for name in service.pool.names if id_ is not None and worker_letters(name) == id_.worker
         ]
-    worker = next((name for name in known if _may_continue(name, request, service, caller)), None)
+    allowed = caller.allowed(service.pool.names)
+    worker = next((name for name in known if name in allowed and request.allows(name)), None)
     if worker is None and answered:
         worker = await _default_worker(request, service, caller)
     return request if worker is None else replace(request, worker=worker, messages=past or conversation)
@@ -127,10 +125,6 @@ async def _default_worker(request: ChatRequest, service: Service, caller: Caller
     configured = await service.planners.get(request.planner, "model")
     own = service.planners.required_workers(request.planner)
     return next((name for name in (*own, configured.fallback) if name in left), left[0])
-
-
-def _may_continue(worker: str, request: ChatRequest, service: Service, caller: Caller) -> bool:
-    return worker in caller.allowed(service.pool.names) and request.allows(worker)
 
 
 def _worker_messages(span: Span, trace: Trace, answers: tuple[Message, ...]) -> tuple[Message, ...] | None:

@@ -178,16 +178,13 @@ class Service:
     ) -> Planner:
         """The planner. If a Conductor plans and the question continues a conversation, a planner that may keep its
         worker."""
-        planner = opened.planner
-        past = (
-            self.cached_conversations.past_turn(request.question, caller)
-            if opened.conductor is not None
-            else None
-        )
+        if opened.conductor is None:
+            return opened.planner
+        past = self.cached_conversations.past_turn(request.question, caller)
         if past is None or past.worker not in pool.names:
-            return planner
+            return opened.planner
         closed = self.dispatcher.channel(pool.named(past.worker)).breaker.state == "closed"
-        return StickyWorkerPlanner(planner, past) if closed else planner
+        return StickyWorkerPlanner(opened.planner, past) if closed else opened.planner
 
     def keep(self, trace: Trace, caller: Caller) -> None:
         """Store the trace of a question."""

@@ -28,7 +28,6 @@ from podium.server.service import Service
 if TYPE_CHECKING:
     from uvicorn.server import ServerState
 
-
 _BACKLOG = 2048
 """The most connections that wait to be accepted."""
 _CLEAN_UP_S = 5.0

@@ -11,7 +11,7 @@ from typing import Any
 
 from podium.executor import StepEnded, StepStarted, StepText
 from podium.team import Event, PlanReady, QuestionEnded, RoundEnded
-from podium.trace import Span, Trace
+from podium.trace import Trace
 from podium.trace.serialization import to_json
 
 ENDED = "ended"
@@ -81,7 +81,8 @@ def events_of_trace(trace: Trace) -> Iterator[bytes]:
             if span.status == "skipped":
                 continue
             if span.called:
-                steps.append((span.started_s, 0, _start(number, span)))
+                started = StepStarted(number, span.position, span.worker, span.subtask)
+                steps.append((span.started_s, 0, started))
             steps.append((span.ended_s, 1, StepEnded(number, span)))
         events += [event for _, _, event in sorted(steps, key=lambda step: step[:2])]
         events.append(RoundEnded(number, round_))
@@ -89,10 +90,6 @@ def events_of_trace(trace: Trace) -> Iterator[bytes]:
             id += 1
             yield to_stream_event(str(id), event, names)
     yield to_stream_event(ENDED, QuestionEnded(trace), names)
-
-
-def _start(number: int, span: Span) -> StepStarted:
-    return StepStarted(number, span.position, span.worker, span.subtask)
 
 
 def _plan(event: PlanReady, workers: Sequence[str]) -> dict[str, Any]:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from podium.server.otel_spans import TraceExporter
     from podium.workers.pool import Pool
 
-
 _FLUSH_MS = 10_000
 """Milliseconds in which the collector must take the last spans."""
 _LOG = logging.getLogger("podium.telemetry")

@@ -57,12 +57,10 @@ class UnsupportedFields(NamedTuple):
 
 def ignored_header(ignored: tuple[str, ...]) -> dict[str, str]:
     """The response header that names the ignored fields. It is empty if there are none."""
+    if not ignored:
+        return {}
     names = ", ".join(ignored).encode("ascii", "replace").decode()
-    return (
-        {"x-podium-ignored": "".join(char if char.isprintable() else "?" for char in names)}
-        if ignored
-        else {}
-    )
+    return {"x-podium-ignored": "".join(char if char.isprintable() else "?" for char in names)}
 
 
 def handle_unsupported(body: Body, *, passes: bool, ignores_unknown: bool) -> UnsupportedFields:

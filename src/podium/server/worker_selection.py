@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from podium.server.planner_catalogue import PlannerCatalogue
     from podium.server.requests import ChatRequest
 
-
 _REASONS = {"sees": "images", "calls_tools": "tools"}
 """What in a request needs these fields of a worker's profile."""
 

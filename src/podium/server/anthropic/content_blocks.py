@@ -145,8 +145,6 @@ ResultPart = Annotated[
     | Annotated[OtherBlock, Tag("other")],
     known_or_other(Text, Image, DocumentBlock, SearchResult),
 ]
-
-
 _FOR_SERVERS = ("fallback", "mcp_tool_listing")
 """Types of blocks that Anthropic does not show to its models either."""
 _UNREADABLE = frozenset(

@@ -46,8 +46,6 @@ class Caller:
 
 ANONYMOUS = Caller(admin=True)
 """The caller if no key is needed."""
-
-
 BudgetDuration = Literal["day", "month", "ever"]
 _DURATIONS: dict[str | None, BudgetDuration] = {"day": "day", "month": "month", None: "ever"}
 _PERIOD_NAMES: dict[BudgetDuration, str] = {"day": "%Y-%m-%d", "month": "%Y-%m", "ever": ""}

@@ -82,8 +82,6 @@ class InputFile(ContentPart):
 Content = Annotated[
     InputText | InputImage | InputFile | OutputText | RefusalPart, Field(discriminator="type")
 ]
-
-
 ResultPart = Annotated[InputText | InputImage | InputFile, Field(discriminator="type")]
 
 
