@@ -22,9 +22,9 @@ from podium.server.api import ask, pool, runs, spend, traces
 from podium.server.api_errors import ERROR_RESPONSES, add_error_handlers
 from podium.server.background import BackgroundQuestions
 from podium.server.body_limits import BodyLimits
-from podium.server.gate import Gate
 from podium.server.in_flight import InFlightRequests, RequestTimeLimit
 from podium.server.openai import chat_completions, models, responses, stored_responses
+from podium.server.outer_middleware import OuterMiddleware
 from podium.server.service import Service
 
 _EXPOSED_HEADERS = (
@@ -60,7 +60,7 @@ def create_app(service: Service) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
-        redirect_slashes=False,  # `Gate` drops the slash again, so a redirect would never end.
+        redirect_slashes=False,  # `OuterMiddleware` drops the slash again, so a redirect would never end.
         responses=ERROR_RESPONSES,
     )
     app.state.service = service
@@ -79,7 +79,7 @@ def create_app(service: Service) -> FastAPI:
     app.add_middleware(BodyLimits, max_bytes=settings.body_bytes, max_seconds=settings.body_seconds)
     app.add_middleware(RequestTimeLimit, in_flight=in_flight, seconds=settings.timeout)
     if settings.cors:
-        # This is inside the gate, since a page that the gate refuses may not read the refusal anyway.
+        # This is inside `OuterMiddleware`, since a page that it refuses may not read the refusal anyway.
         app.add_middleware(
             CORSMiddleware,
             allow_origins=settings.cors,
@@ -88,7 +88,7 @@ def create_app(service: Service) -> FastAPI:
             expose_headers=_EXPOSED_HEADERS,
             max_age=600,
         )
-    app.add_middleware(Gate, service=service, metrics=metrics)
+    app.add_middleware(OuterMiddleware, service=service, metrics=metrics)
     return app
 
 

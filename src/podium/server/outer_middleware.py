@@ -41,7 +41,7 @@ _MOST_BYTES = 32 * 2**10
 """The most bytes of a request's address and headers."""
 
 
-class Gate:
+class OuterMiddleware:
     """Middleware that sees every request first.
 
     It refuses requests with too large headers, a foreign Host header, or a foreign Origin header. It counts all
