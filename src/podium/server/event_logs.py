@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from podium.executor import StepText
 from podium.server.stream_events import ENDED, started_event, text_event, to_stream_event
-from podium.server.streaming import COMMENT, Write
+from podium.server.streaming import HEARTBEAT, Write
 from podium.team import Event
 
 if TYPE_CHECKING:
@@ -142,13 +142,13 @@ class EventLogs:
         return log if log is not None and owner in (None, log.owner) else None
 
     async def send(self, write: Write, trace_id: str, owner: str | None, after: str | None) -> bool:
-        """Write a sign of life, and the events of a question of any process of this server, as `EventLog.events`.
+        """Write a heartbeat, and the events of a question of any process of this server, as `EventLog.events`.
 
         Returns False if no process has the question's log.
         """
         log = self.find(trace_id, owner)
         if log is not None:
-            await write(COMMENT)
+            await write(HEARTBEAT)
             async for event in log.events(after):
                 await write(event)
             return True

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from podium.errors import APIError
 from podium.server.api_errors import send_error, to_body, took_too_long
-from podium.server.streaming import FAIL, sse_event
+from podium.server.streaming import FAIL_KEY, sse_event
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods that neither ask a question nor change anything."""
@@ -92,7 +92,7 @@ class TrackedSend:
         if self._headers is None:
             await send_error(error, scope, receive, self._send)
         elif self._headers.get(b"content-type", b"").startswith(b"text/event-stream") and not self._ended:
-            fail = scope.get(FAIL)
+            fail = scope.get(FAIL_KEY)
             content = sse_event(to_body(error)) if fail is None else fail(error)
             await self._send({"type": "http.response.body", "body": content, "more_body": False})
 

@@ -21,7 +21,7 @@ from podium.server.podium_details import (
     planned_steps,
 )
 from podium.server.served_answer import ServedAnswer
-from podium.server.streaming import COMMENT, StreamedText
+from podium.server.streaming import HEARTBEAT, StreamedText
 from podium.team import Event, PlanReady, RoundEnded
 from podium.trace import Span
 from podium.types import Profile
@@ -50,13 +50,13 @@ class ReplyWriter(ABC):
         """The JSON of a reply in one piece."""
 
     def start(self) -> bytes:
-        """The first events. They are empty after the first call, since a sign of life may have written them already."""
+        """The first events. They are empty after the first call, since a heartbeat may have written them already."""
         started, self._started = self._started, True
         return b"" if started else self._first()
 
     def heartbeat(self) -> bytes:
         """What a stream sends to show that it is alive."""
-        return self.start() or COMMENT
+        return self.start() or HEARTBEAT
 
     def for_event(self, event: Event) -> bytes:
         """The stream events for an event of the runner, except for the end. Empty if it is not reported."""

@@ -20,15 +20,15 @@ from podium.server.api_errors import answer_changed, to_api_error
 T = TypeVar("T")
 Write = Callable[[bytes], Awaitable[None]]
 DONE = b"data: [DONE]\n\n"
-COMMENT = b": still here\n\n"
-"""A sign of life that every reader of server-sent events skips."""
+HEARTBEAT = b": still here\n\n"
+"""A heartbeat that every reader of server-sent events skips."""
 HEARTBEAT_S = 15.0
-"""Seconds of silence after which a stream sends a sign of life, since proxies cut connections that are silent for
+"""Seconds of silence after which a stream sends a heartbeat, since proxies cut connections that are silent for
 long."""
 _HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 CLIENT_CLOSED_REQUEST = 499
 """The status in logs, as in nginx. The client sees no status."""
-FAIL = "podium.fail"
+FAIL_KEY = "podium.fail"
 """The key of a request's scope under which a stream says how it ends with an error. Middleware that cancels the request
 writes these events. None if the stream has no such events."""
 
@@ -37,11 +37,11 @@ class EventStream(Response):
     """A response that `produce` writes. If the client disconnects, `produce` is cancelled.
 
     The response begins with the first write, so an error before that is an ordinary error response. After each
-    `HEARTBEAT_S` seconds of silence it writes a sign of life, which also begins the response.
+    `HEARTBEAT_S` seconds of silence it writes a heartbeat, which also begins the response.
 
     Args:
-        heartbeat: returns a sign of life.
-        fail: returns the events for an error that `produce` raises after a sign of life has begun the response.
+        heartbeat: returns a heartbeat.
+        fail: returns the events for an error that `produce` raises after a heartbeat has begun the response.
     """
 
     media_type = "text/event-stream"
@@ -52,7 +52,7 @@ class EventStream(Response):
         headers: Mapping[str, str],
         status_code: int = 200,
         *,
-        heartbeat: Callable[[], bytes] = lambda: COMMENT,
+        heartbeat: Callable[[], bytes] = lambda: HEARTBEAT,
         fail: Callable[[APIError], bytes] | None = None,
     ) -> None:
         # FastAPI reads a response class's default status from its constructor.
@@ -63,7 +63,7 @@ class EventStream(Response):
         self._fail = fail
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope[FAIL] = self._fail
+        scope[FAIL_KEY] = self._fail
         begun = False
         clock = asyncio.get_running_loop().time
         written_at = clock()

@@ -27,7 +27,7 @@ from podium.server.keys import Caller
 from podium.server.requests import Body, RequestCaller, body_schema, read_body
 from podium.server.service import Service
 from podium.server.stream_events import ENDED, events_of_trace
-from podium.server.streaming import CLIENT_CLOSED_REQUEST, COMMENT, EventStream, Write
+from podium.server.streaming import CLIENT_CLOSED_REQUEST, HEARTBEAT, EventStream, Write
 from podium.store import TraceStore
 from podium.store.query import MAX_PAGE, TraceConditions, TraceFilters, TraceSummary
 from podium.trace import Outcome, Trace
@@ -231,7 +231,7 @@ async def _replay(send: Write, trace: Trace, after: str | None = None) -> None:
 async def _poll(send: Write, store: TraceStore, id_: str, owner: str | None) -> None:
     """Send the events of a question of another server, once its trace is stored."""
     until = time.monotonic() + _MAX_WAIT_S
-    await send(COMMENT)
+    await send(HEARTBEAT)
     while time.monotonic() < until:
         try:
             trace = await store.to_thread(store.get, id_, owner)
