@@ -105,7 +105,7 @@ async def serve_app(
             timeout_graceful_shutdown=int(_CLEAN_UP_S),
         )
     )
-    with _stop_signals(parent) as (stop, hurry):
+    with _stop_signals(parent) as (stop, stop_at_once):
         running = asyncio.create_task(server.serve(list(sockets)))
         while not server.started and not running.done():  # noqa: ASYNC110 - uvicorn has no event for it
             await asyncio.sleep(0.01)
@@ -118,13 +118,13 @@ async def serve_app(
         stopped = asyncio.create_task(stop.wait())
         await asyncio.wait((running, stopped), return_when=asyncio.FIRST_COMPLETED)
         stopped.cancel()
-        in_time = await _drain(service, in_flight, hurry)
+        in_time = await _drain(service, in_flight, stop_at_once)
         server.should_exit = True
         await running
     return in_time
 
 
-async def _drain(service: Service, in_flight: InFlightRequests, hurry: asyncio.Event) -> bool:
+async def _drain(service: Service, in_flight: InFlightRequests, stop_at_once: asyncio.Event) -> bool:
     """Wait for questions to end, then cancel the rest. Returns whether none was cancelled.
 
     Questions that still run in the background are cancelled when the application ends.
@@ -132,11 +132,11 @@ async def _drain(service: Service, in_flight: InFlightRequests, hurry: asyncio.E
     in_flight.draining = True
     waiting = in_flight.wait_until_empty(in_flight.questions, service.event_logs.running)
     ended = asyncio.create_task(waiting)
-    hurried = asyncio.create_task(hurry.wait())
+    urgent = asyncio.create_task(stop_at_once.wait())
     seconds = service.settings.serve.drain
-    await asyncio.wait((ended, hurried), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait((ended, urgent), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     in_time = ended.done()
-    for task in (ended, hurried):
+    for task in (ended, urgent):
         task.cancel()
     in_flight.cancel(in_flight.questions)
     await _wait_at_most(_CLEAN_UP_S, in_flight.wait_until_empty(in_flight.questions))
@@ -159,12 +159,12 @@ def _stop_signals(parent: Pipe | None) -> Iterator[tuple[asyncio.Event, asyncio.
     The end of a parent sets the first too.
     """
     loop = asyncio.get_running_loop()
-    stop, hurry = asyncio.Event(), asyncio.Event()
+    stop, stop_at_once = asyncio.Event(), asyncio.Event()
 
     def on_signal() -> None:
-        if hurry.is_set():
+        if stop_at_once.is_set():
             os._exit(1)
-        (hurry if stop.is_set() else stop).set()
+        (stop_at_once if stop.is_set() else stop).set()
 
     def on_parent_end(pipe: Pipe) -> None:
         loop.remove_reader(pipe.fileno())
@@ -175,7 +175,7 @@ def _stop_signals(parent: Pipe | None) -> Iterator[tuple[asyncio.Event, asyncio.
     if parent is not None:
         loop.add_reader(parent.fileno(), on_parent_end, parent)
     try:
-        yield stop, hurry
+        yield stop, stop_at_once
     finally:
         if parent is not None:
             loop.remove_reader(parent.fileno())
