@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 
-import pydantic_core
 from fastapi import Depends, Request
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic_core import ErrorDetails, from_json
 
 from podium.errors import APIError
 from podium.server.api_errors import invalid
@@ -172,11 +172,16 @@ def _refusal(error: ValidationError, raw: bytes) -> APIError:
     problems = error.errors(include_url=False, include_input=False)
     if problems[0]["type"] == "json_invalid":
         return invalid(f"The body is not JSON ({problems[0]['ctx']['error']}).", code="invalid_json")
-    document = pydantic_core.from_json(raw)
+    document = from_json(raw)
     # The alternative of a union that matched deepest is the one that the caller meant.
     faults = [(_path(document, problem["loc"]), problem) for problem in problems]
     # If one path has several faults, prefer a fault that is not about a string, since a list was meant.
     path, problem = max(faults, key=lambda pair: (len(pair[0]), pair[1]["type"] != "string_type"))
+    return _fault_error(path, problem, {other["type"] for where, other in faults if where == path})
+
+
+def _fault_error(path: list[int | str], problem: ErrorDetails, kinds: set[str]) -> APIError:
+    """The error for one fault. `kinds` are pydantic's types of all faults on this path."""
     param = ".".join(str(part) for part in path)[:200]
     kind = problem["type"]
     if kind == "extra_forbidden":
@@ -196,8 +201,7 @@ def _refusal(error: ValidationError, raw: bytes) -> APIError:
         wanted = f"{field} should be one of {problem['ctx']['expected_tags']}"
         if "content" in path:
             wanted += "; workers read texts and images, so send a file as text or images, and speech as words"
-    others = {other["type"] for where, other in faults if where == path}
-    if {"string_type", "tuple_type"} <= others:
+    if {"string_type", "tuple_type"} <= kinds:
         wanted = "it should be a text or a list"
     return invalid(f"{param or 'The body'}: {wanted}.", param or None, code="invalid_value")
 
