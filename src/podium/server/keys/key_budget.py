@@ -59,14 +59,14 @@ class KeyBudget(SpendLimit):
         """What ended calls have paid that is not settled in the key store yet."""
         self._refused_amount = 0
         """The sum that the latest refused call needed."""
-        self._needed: dict[asyncio.Future[None], int] = {}
+        self._waiting_sums: dict[asyncio.Future[None], int] = {}
         """Waiting calls, and the sum that each needs."""
         self._denied: tuple[int, float] | None = None
         """The smallest sum that the key store has denied, and until when this denial is used. None if there is none."""
         self._removed = False
         """Whether the key was removed. The key store then has nothing for it, so every paid call is refused."""
         self._settled_s = -math.inf
-        self._work: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[None] | None = None
         """The only task that talks to the key store. None if there is nothing to do."""
         self._call_waits = asyncio.Event()
         """Set when a call begins to wait."""
@@ -114,13 +114,13 @@ class KeyBudget(SpendLimit):
         """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         # Nothing has run since the refused reservation, so `_refused_amount` is its sum.
-        self._needed[future] = self._refused_amount
+        self._waiting_sums[future] = self._refused_amount
         self._call_waits.set()
         self._start()
         try:
             await future
         finally:
-            self._needed.pop(future, None)
+            self._waiting_sums.pop(future, None)
 
     @property
     def spent_message(self) -> str | None:
@@ -133,7 +133,7 @@ class KeyBudget(SpendLimit):
     @property
     def idle(self) -> bool:
         """Whether there is nothing to settle or to give back."""
-        return self._work is None and not (self._held or self._reserved_here or self._paid)
+        return self._task is None and not (self._held or self._reserved_here or self._paid)
 
     async def refresh(self) -> None:
         """Read from the key store what was spent."""
@@ -143,8 +143,8 @@ class KeyBudget(SpendLimit):
         """Settle what was paid and give the rest back, except what calls in flight need. Calling twice is fine."""
         self._closing = True
         self._call_waits.set()
-        if self._work is not None:
-            await self._work
+        if self._task is not None:
+            await self._task
         if self._paid or self._free > 0:
             try:
                 await self._settle_paid(back=self._held - self._reserved_here)
@@ -158,22 +158,22 @@ class KeyBudget(SpendLimit):
         return self._held - self._reserved_here - self._paid
 
     def _start(self) -> None:
-        if self._work is None and not self._closing:
-            self._work = asyncio.create_task(self._work_loop(), name=f"budget of {self._key}")
+        if self._task is None and not self._closing:
+            self._task = asyncio.create_task(self._run(), name=f"budget of {self._key}")
 
-    async def _work_loop(self) -> None:
+    async def _run(self) -> None:
         """Reserve what waiting calls need, settle what was paid, give back the rest, until there is nothing to do."""
         try:
             while not self._closing:
                 self._call_waits.clear()
-                if self._needed and not self._is_denied(min(self._needed.values())):
+                if self._waiting_sums and not self._is_denied(min(self._waiting_sums.values())):
                     await self._reserve_more()
                     if self._paid and self._now() >= self._settled_s + _MAX_SETTLE_DELAY_S:
                         await self._settle_paid(back=min(self._paid, self._held - self._reserved_here))
                 elif self._paid or self._free > 0:
                     if not await self._wait_for_call(_SETTLE_DELAY_S):
                         await self._settle_paid(back=self._held - self._reserved_here)
-                elif self._needed:
+                elif self._waiting_sums:
                     await self._wait_for_call(_RETRY_S)
                 else:
                     return
@@ -182,11 +182,11 @@ class KeyBudget(SpendLimit):
             _LOG.error("The budget of the key %s cannot be kept: %s", self._name, error)
             self._release(error)
         finally:
-            self._work = None
+            self._task = None
 
     async def _reserve_more(self) -> None:
         """Reserve what the waiting calls need: for all of them, or for as many as the key store allows."""
-        sums = list(accumulate(sorted(self._needed.values())))
+        sums = list(accumulate(sorted(self._waiting_sums.values())))
         least = sums[0]
         while sums and sums[-1] > self._free:
             amount = sums.pop() - self._free
@@ -243,7 +243,7 @@ class KeyBudget(SpendLimit):
 
     def _release(self, error: StoreError | None = None) -> None:
         """Let waiting calls try again, or fail them with `error`."""
-        waiting, self._needed = self._needed, {}
+        waiting, self._waiting_sums = self._waiting_sums, {}
         for future in waiting:
             if future.done():
                 continue
