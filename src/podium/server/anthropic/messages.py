@@ -51,10 +51,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
         headers = {"request-id": f"req_{question.trace_id}"}
         return await question.reply(writer, request, streams=body.stream, headers=headers)
 
-    @app.post(
-        "/v1/messages/count_tokens",
-        openapi_extra=body_schema(MessagesBody),
-    )
+    @app.post("/v1/messages/count_tokens", openapi_extra=body_schema(MessagesBody))
     async def count_tokens(request: Request) -> dict[str, Any]:
         """An estimate: every worker counts in its own way."""
         caller = await find_caller(request)

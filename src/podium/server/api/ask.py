@@ -82,11 +82,7 @@ def add_routes(app: FastAPI, service: Service, background: BackgroundQuestions) 
             raise
         return {"id": question.trace_id}
 
-    @app.delete(
-        "/api/ask/{id}",
-        status_code=204,
-        response_class=Response,
-    )
+    @app.delete("/api/ask/{id}", status_code=204, response_class=Response)
     async def cancel(caller: RequestCaller, id: str) -> Response:
         if await background.has(id, caller):
             await background.cancel(id)

@@ -76,11 +76,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
             "damaged": page.damaged,
         }
 
-    @app.get(
-        "/api/traces/export",
-        response_class=Response,
-        responses={200: _JSONL},
-    )
+    @app.get("/api/traces/export", response_class=Response, responses={200: _JSONL})
     async def export(caller: RequestCaller, query: Annotated[TraceConditions, Query()]) -> Response:
         """The traces that pass the filters, one a line, oldest first, in the form that `podium traces import` reads."""
         chunks = _chunks(service.store.export(_filters(query, caller)))
@@ -92,11 +88,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
             headers={"content-disposition": 'attachment; filename="traces.jsonl"'},
         )
 
-    @app.get(
-        "/api/traces/{id}",
-        response_class=Response,
-        responses={200: {"model": Trace}},
-    )
+    @app.get("/api/traces/{id}", response_class=Response, responses={200: {"model": Trace}})
     async def trace(caller: RequestCaller, id: str) -> Response:
         """One trace. A unique beginning of its id is enough."""
         stored = await _find(service.store, id, caller)
@@ -148,10 +140,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
         """
         return explain_answer(await _find(service.store, id, caller))
 
-    @app.post(
-        "/api/traces/{id}/outcome",
-        openapi_extra=body_schema(OutcomeBody),
-    )
+    @app.post("/api/traces/{id}/outcome", openapi_extra=body_schema(OutcomeBody))
     async def outcome(request: Request, caller: RequestCaller, id: str) -> JudgedTrace:
         """Say whether the answer of a trace was right, or take that back. A unique beginning of its id is enough."""
         body = await read_body(OutcomeBody, request)
@@ -163,11 +152,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
         service.event_logs.forget(judged.id)
         return JudgedTrace(id=judged.id, outcome=judged.outcome)
 
-    @app.delete(
-        "/api/traces/{id}",
-        status_code=204,
-        response_class=Response,
-    )
+    @app.delete("/api/traces/{id}", status_code=204, response_class=Response)
     async def delete(caller: RequestCaller, id: str) -> Response:
         """Delete a trace, by its full id."""
         if not await service.store.to_thread(service.store.delete, id, caller.visible_owner):

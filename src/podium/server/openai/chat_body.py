@@ -14,13 +14,7 @@ from pydantic import Field, StringConstraints
 
 from podium.server.answer_state import KEY, with_state
 from podium.server.keys import Caller
-from podium.server.openai.tools import (
-    SentPart,
-    ToolCallPart,
-    ToolChoice,
-    Tools,
-    tool_options,
-)
+from podium.server.openai.tools import SentPart, ToolCallPart, ToolChoice, Tools, tool_options
 from podium.server.question_body import ContentPart, QuestionBody, TextPart, text_and_images, text_of
 from podium.server.requests import BodyPart, ChatRequest, ListOf, Metadata, RefusedField
 from podium.server.unsupported_fields import HINTS, LOGPROBS, REFUSED, UnsupportedFields
