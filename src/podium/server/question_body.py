@@ -120,7 +120,8 @@ async def open_question(
         APIError: the request cannot be honoured as it is.
     """
     options = body.podium or NO_OPTIONS
-    planner, worker = resolve_model(body.model, service.pool, caller)
+    choice = resolve_model(body.model, service.pool, caller)
+    worker = choice.worker
     takes_extra = worker is not None and service.pool.named(worker).traits.takes_extra
     unsupported = handle_unsupported(body, passes=takes_extra, ignores_unknown=ignores_unknown)
     messages = await body.read_messages(worker, service.store, caller)
@@ -133,7 +134,7 @@ async def open_question(
         messages=None if worker is None else messages,
         options=options,
         model=body.model,
-        planner=planner,
+        planner=choice.planner,
         worker=worker,
         seed=token_hex(8),
         ignored=unsupported.ignored,

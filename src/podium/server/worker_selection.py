@@ -7,7 +7,7 @@ fallback either, nor within a team of the pool.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from podium.config import suggestion
 from podium.errors import APIError
@@ -25,19 +25,27 @@ _REASONS = {"sees": "images", "calls_tools": "tools"}
 """What in a request needs these fields of a worker's profile."""
 
 
-def resolve_model(model: str, pool: Pool, caller: Caller) -> tuple[str | None, str | None]:
-    """The planner's name and the worker to call directly. The name is None for the configured planner. The worker is
-    None if a planner decides.
+class ModelChoice(NamedTuple):
+    """What the `model` of a request names."""
+
+    planner: str | None = None
+    """The name of the planner. None for the configured planner."""
+    worker: str | None = None
+    """The worker to call directly. None if a planner decides."""
+
+
+def resolve_model(model: str, pool: Pool, caller: Caller) -> ModelChoice:
+    """The planner or worker that `model` names.
 
     Raises:
         APIError: 404 for an unknown model.
     """
     if model != "podium" and model in pool.names:
-        return None, model
+        return ModelChoice(worker=model)
     family, slash, name = model.partition("/")
     if family != "podium" or (slash and not name):
         raise unknown_model(model, pool, caller)
-    return name or None, None
+    return ModelChoice(planner=name or None)
 
 
 def eligible_workers(pool: Pool, caller: Caller, request: ChatRequest, planners: PlannerCatalogue) -> Pool:
