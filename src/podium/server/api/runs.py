@@ -26,7 +26,9 @@ from podium.store import TraceStore
 from podium.trace import Trace
 from podium.trace.serialization import to_json
 
+_METRICS, _CONFIG, _COMPARISON = "metrics.jsonl", "config.json", "comparison.json"
 _MAX_DEPTH = 3
+"""How deep run folders may lie in the folder of runs."""
 _MAX_RUNS = 2000
 """The most runs that are listed."""
 _SUMMARY_METRICS = ("reward", "accuracy", "valid", "loss")
@@ -80,9 +82,6 @@ def add_routes(app: FastAPI, service: Service) -> None:
         return await asyncio.to_thread(run.document)
 
     app.include_router(router)
-
-
-_METRICS, _CONFIG, _COMPARISON = "metrics.jsonl", "config.json", "comparison.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +138,11 @@ class RunFiles:
 
     def configuration(self) -> Any:
         """The run's settings. None if they cannot be read."""
-        return _json(_bytes(self.path / _CONFIG))
+        return _parse(_read(self.path / _CONFIG))
 
     def comparison(self) -> Any:
         """The run's comparison. None if there is none."""
-        return _json(_bytes(self.path / _COMPARISON))
+        return _parse(_read(self.path / _COMPARISON))
 
     def tag(self) -> str:
         """An ETag, which changes whenever a file of this run is written."""
@@ -184,17 +183,17 @@ class RunFiles:
 
     def _lines(self) -> list[bytes]:
         """The lines of metrics. One that is not finished yet is left out."""
-        return _bytes(self.path / _METRICS).split(b"\n")[:-1]
+        return _read(self.path / _METRICS).split(b"\n")[:-1]
 
 
 def find_runs(folder: Path) -> dict[str, RunFiles]:
     """The run folders under `folder` by name, the latest first."""
-    runs = list(_found(folder, folder, _MAX_DEPTH))
+    runs = list(_runs_under(folder, folder, _MAX_DEPTH))
     runs.sort(key=lambda run: (-run.changed_s, run.name))
     return {run.name: run for run in runs[:_MAX_RUNS]}
 
 
-def _found(folder: Path, root: Path, depth: int) -> Iterator[RunFiles]:
+def _runs_under(folder: Path, root: Path, depth: int) -> Iterator[RunFiles]:
     try:
         with os.scandir(folder) as entries:
             folders = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
@@ -207,7 +206,7 @@ def _found(folder: Path, root: Path, depth: int) -> Iterator[RunFiles]:
         if any((path / file).is_file() for file in (_METRICS, _COMPARISON)):
             yield RunFiles(path.relative_to(root).as_posix(), path)
         elif depth > 1:
-            yield from _found(path, root, depth - 1)
+            yield from _runs_under(path, root, depth - 1)
 
 
 def _no_trace(message: str) -> APIError:
@@ -221,7 +220,7 @@ def _accuracy(comparison: Any) -> dict[str, float]:
         return {}
 
 
-def _bytes(path: Path) -> bytes:
+def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError:
@@ -230,11 +229,11 @@ def _bytes(path: Path) -> bytes:
 
 def _row(line: bytes) -> dict[str, Any] | None:
     """The row of metrics in a line. None if the line is damaged."""
-    row = _json(line)
+    row = _parse(line)
     return row if isinstance(row, dict) else None
 
 
-def _json(content: bytes) -> Any:
+def _parse(content: bytes) -> Any:
     """The parsed content, with None for NaN and infinities. None if the content is not JSON."""
     try:
         return json.loads(content, parse_constant=lambda word: None)
