@@ -156,7 +156,7 @@ class ApprovedPlan:
         return cls(planned, workflow)
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def worker_names(self) -> tuple[str, ...]:
         """The names of the workers, in the order of the plan's numbers."""
         return tuple(profile.name for profile in self.planned.pool)
 
@@ -168,7 +168,7 @@ class ApprovedPlan:
         """
         steps = []
         for position, step in enumerate(self.workflow.steps):
-            name = self.names[step.worker]
+            name = self.worker_names[step.worker]
             if name not in pool.names:
                 raise invalid(
                     f"Step {position} of the plan needs the worker {name!r}, which this request may not use now: "

@@ -50,7 +50,7 @@ class PreparedQuestion:
     @classmethod
     async def open(cls, service: Service, request: ChatRequest, caller: Caller) -> PreparedQuestion:
         """Check a request, without running anything."""
-        approved = await service.find_plan(request, caller)
+        approved = await service.find_approved_plan(request, caller)
         runner = await service.open_runner(request, caller, approved)
         trace_id = request.options.plan_id or os.urandom(16).hex()
         return cls(service, request, caller, runner, trace_id, approved)

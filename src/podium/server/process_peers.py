@@ -40,18 +40,20 @@ class ProcessPeers:
         self.number = number
         self.handlers: dict[str, PeerHandler] = {}
         """The functions that answer the requests of peers, by the name of the request."""
-        self._own = folder / f"{number}.sock"
-        self._others = {other: folder / f"{other}.sock" for other in range(process_count) if other != number}
+        self._own_socket = folder / f"{number}.sock"
+        self._peer_sockets = {
+            other: folder / f"{other}.sock" for other in range(process_count) if other != number
+        }
         self._server: asyncio.Server | None = None
         self._handling: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
-        self._own.unlink(missing_ok=True)  # This is the socket of the process that this one replaces.
+        self._own_socket.unlink(missing_ok=True)  # This is the socket of the process that this one replaces.
         try:
-            self._server = await asyncio.start_unix_server(self._accept, self._own)
+            self._server = await asyncio.start_unix_server(self._accept, self._own_socket)
         except OSError as error:  # The path of a socket may have about 100 characters.
             raise UsageError(
-                f"The processes of the server cannot use {self._own} ({error}); set TMPDIR to a shorter path."
+                f"The processes of the server cannot use {self._own_socket} ({error}); set TMPDIR to a shorter path."
             ) from error
         return self
 
@@ -69,19 +71,19 @@ class ProcessPeers:
 
         async def ask_peer(path: Path) -> bytes:
             async with asyncio.timeout(_WAIT_S):
-                return b"".join([piece async for piece in _pieces(path, name, arguments)])
+                return b"".join([piece async for piece in _read_reply(path, name, arguments)])
 
-        replies = await asyncio.gather(*map(ask_peer, self._others.values()), return_exceptions=True)
+        replies = await asyncio.gather(*map(ask_peer, self._peer_sockets.values()), return_exceptions=True)
         return {
             number: reply
-            for number, reply in zip(self._others, replies, strict=True)
+            for number, reply in zip(self._peer_sockets, replies, strict=True)
             if isinstance(reply, bytes)
         }
 
     async def stream(self, name: str, **arguments: Any) -> AsyncGenerator[bytes]:
         """The reply of the first process that replies, piece by piece."""
-        for path in self._others.values():
-            async with aclosing(_pieces(path, name, arguments)) as pieces:
+        for path in self._peer_sockets.values():
+            async with aclosing(_read_reply(path, name, arguments)) as pieces:
                 try:
                     async with asyncio.timeout(_WAIT_S):
                         first = await anext(pieces, b"")
@@ -132,7 +134,7 @@ def flush_peers_before_reads(store: TraceStore, peers: ProcessPeers) -> None:
     store.flush_elsewhere = flush_elsewhere
 
 
-async def _pieces(path: Path, name: str, arguments: dict[str, Any]) -> AsyncGenerator[bytes]:
+async def _read_reply(path: Path, name: str, arguments: dict[str, Any]) -> AsyncGenerator[bytes]:
     reader, writer = await asyncio.open_unix_connection(path)
     try:
         writer.write(json.dumps({"name": name, "arguments": arguments}).encode() + b"\n")

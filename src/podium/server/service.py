@@ -89,7 +89,7 @@ class Service:
         self.event_logs.close()
         await self.planners.close()
 
-    async def find_plan(self, request: ChatRequest, caller: Caller) -> ApprovedPlan | None:
+    async def find_approved_plan(self, request: ChatRequest, caller: Caller) -> ApprovedPlan | None:
         """The waiting plan that `request` approves. None if the request names none.
 
         Raises:
@@ -214,7 +214,7 @@ def _direct_runner(
 def _approved_runner(runner: Runner, pool: Pool, approved: ApprovedPlan, budget: Budget) -> Runner:
     """The runner of an approved plan, with those workers of `pool` that the plan was made for."""
     planned = approved.planned
-    pool = pool.subset([number for number, name in enumerate(pool.names) if name in approved.names])
+    pool = pool.subset([number for number, name in enumerate(pool.names) if name in approved.worker_names])
     return replace(
         runner,
         planner=approved.planner(pool),
