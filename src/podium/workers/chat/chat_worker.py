@@ -12,6 +12,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -97,39 +98,12 @@ class ChatWorker(Worker):
         """
         if self._system:
             request = replace(request, messages=self._system + request.messages)
-        spec, messages, options = self._spec, request.messages, request.options
-        limits, context_tokens = self.limits, spec.context_tokens
-        message_tokens = sent_tokens(messages, options)
-        if reason := too_long(message_tokens, context_tokens):
+        message_tokens = sent_tokens(request.messages, request.options)
+        if reason := too_long(message_tokens, self._spec.context_tokens):
             raise self._failures.error(reason, "context")
-        stream = spec.stream or request.on_text is not None
-        adapted = AdaptedRequest(
-            messages,
-            lambda folded: chat_body(
-                folded,
-                spec,
-                self._model,
-                self._max_tokens_key,
-                options=options,
-                seed=request.seed,
-                stream=stream,
-            ),
-            self._adaptation,
-            message_tokens,
-            context_tokens,
-        )
-        reader = ResponseReader(
-            self._failures,
-            streamed=stream,
-            timeout=limits.timeout,
-            first_token_timeout=limits.first_token_timeout if stream else None,
-            hold=self._begins_inside_thought,
-            call_parser=TextToolCallParser.of(options),
-            listeners=tuple(
-                None if listener is None else StreamScrubber(listener, self._secrets)
-                for listener in (request.on_text, request.on_reasoning)
-            ),
-        )
+        stream = self._spec.stream or request.on_text is not None
+        adapted = self._adapted(request, message_tokens, stream=stream)
+        reader = self._new_reader(request, stream=stream)
         try:
             await self._exchange(adapted, reader)
             reply = self._reply(reader, request, adapted)
@@ -137,7 +111,7 @@ class ChatWorker(Worker):
             ended = isinstance(error, WorkerError) and error.kind != "timeout"
             if reader.may_be_billed or (reader.request_sent and not ended):
                 usage = self._usage(reader, request, adapted.body)
-                request.receipt.add(spec.price.spent(usage))
+                request.receipt.add(self._spec.price.spent(usage))
             raise
         builder = reader.builder
         if builder.opened_by_template or builder.finish == "stop":
@@ -147,6 +121,34 @@ class ChatWorker(Worker):
             self._adaptation |= adapted.known  # Only now: what did not help shall not be remembered.
         reader.end()
         return reply
+
+    def _adapted(self, request: Request, message_tokens: int, *, stream: bool) -> AdaptedRequest:
+        """The request without what the API is known not to take."""
+        build = partial(
+            chat_body,
+            spec=self._spec,
+            model=self._model,
+            max_tokens_key=self._max_tokens_key,
+            options=request.options,
+            seed=request.seed,
+            stream=stream,
+        )
+        context_tokens = self._spec.context_tokens
+        return AdaptedRequest(request.messages, build, self._adaptation, message_tokens, context_tokens)
+
+    def _new_reader(self, request: Request, *, stream: bool) -> ResponseReader:
+        return ResponseReader(
+            self._failures,
+            streamed=stream,
+            timeout=self.limits.timeout,
+            first_token_timeout=self.limits.first_token_timeout if stream else None,
+            hold=self._begins_inside_thought,
+            call_parser=TextToolCallParser.of(request.options),
+            listeners=tuple(
+                None if listener is None else StreamScrubber(listener, self._secrets)
+                for listener in (request.on_text, request.on_reasoning)
+            ),
+        )
 
     async def _exchange(self, request: AdaptedRequest, reader: ResponseReader) -> None:
         """Send the request and read the response, within all time limits; again without what the API refuses. A
