@@ -202,13 +202,15 @@ class LocalPolicy:
         """The most tokens that the prompt of `text` shares with another prompt. None if they are too few to copy."""
         if self._model.sharing is None:
             return None
-        prompts = [(prompt, cache, True) for prompt, cache in self._prompts]
-        prompts += [(other.prompt, other.cache, other.read >= len(other.prompt)) for other in active]
-        # The last token of a prompt is always read: the first token is sampled from the logits after it.
-        most = len(text.prompt) - 1
-        prefixes = [
-            _Prefix(cache, min(_common_length(prompt, text.prompt), most), is_read)
-            for prompt, cache, is_read in prompts
+
+        def shared(prompt: Sequence[int]) -> int:
+            # The last token of a prompt is always read: the first token is sampled from the logits after it.
+            return min(_common_length(prompt, text.prompt), len(text.prompt) - 1)
+
+        prefixes = [_Prefix(cache, shared(prompt), is_read=True) for prompt, cache in self._prompts]
+        prefixes += [
+            _Prefix(other.cache, shared(other.prompt), is_read=other.read >= len(other.prompt))
+            for other in active
         ]
         longest = max(prefixes, key=lambda prefix: prefix.length, default=None)
         return None if longest is None or longest.length < _MIN_SHARED_TOKENS else longest

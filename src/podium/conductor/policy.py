@@ -129,7 +129,7 @@ class WorkerPolicy:
         ledger = SubLedger((calls or PlanCalls()).ledger)
         calls = replace(calls or PlanCalls(), ledger=ledger)
         if sampling.schema is None or self._negotiator is None:
-            _, completion = await self._call(calls, messages, sampling)
+            completion = _completion(await self._call(calls, messages, sampling))
         else:
             completion = await self._complete_structured(
                 calls, messages, sampling, sampling.schema, self._negotiator
@@ -149,7 +149,7 @@ class WorkerPolicy:
 
         async def ask(question: tuple[Message, ...], options: AnswerOptions) -> Reply:
             seeded = replace(sampling, seed="probe")
-            return (await self._call(calls, question, seeded, options, cached=False))[0]
+            return await self._call(calls, question, seeded, options, cached=False)
 
         chosen = ChosenFormat("text")
         if negotiator.known_format is not None or self._affords_probe(calls.ledger, messages):
@@ -160,14 +160,14 @@ class WorkerPolicy:
         options = format_options(format, exact, schema("portable"), url=negotiator.url)
         listener = sampling.listener if is_proven and format in CHOICES["schema"] else None
         try:
-            _, completion = await self._call(calls, messages, sampling, options, listener=listener)
+            completion = _completion(await self._call(calls, messages, sampling, options, listener=listener))
         except WorkerError as error:
             takes_text = is_proven or negotiator.allows("text")
             if format == "text" or not takes_text or error.retryable or error.kind != "status":
                 raise
             if is_proven:
                 negotiator.forget()
-            return (await self._call(calls, messages, sampling))[1]
+            return _completion(await self._call(calls, messages, sampling))
         if is_proven and format != "text" and "{" not in completion.text and not completion.truncated:
             negotiator.forget()  # The server may obey another format now, as after an update.
         return completion
@@ -188,7 +188,7 @@ class WorkerPolicy:
         *,
         cached: bool = True,
         listener: Callable[[], Callable[[str], None]] | None = None,
-    ) -> tuple[Reply, Completion]:
+    ) -> Reply:
         """Call the worker once, with retries. `cached` allows the response cache."""
         if sampling.max_tokens is not None and options.max_tokens is None:
             options = options.model_copy(update={"max_tokens": sampling.max_tokens})
@@ -219,13 +219,18 @@ class WorkerPolicy:
             reply = await call.run()
         except RefusalError as refusal:
             raise WorkerError(f"The plan was not paid for. {refusal}", kind="budget") from None
-        cut, text = reply.finish == "length", plan_text(reply)
         if reply.cached:
             calls.ledger.observe(reply.spent(self._worker.profile))
-        return reply, Completion(
-            # Some models write the whole plan inside a thought. A thought that was cut off has no plan.
-            text if text.strip() or cut else reply.reasoning,
-            truncated=cut,
-            reasoning=reply.reasoning,
-            dropped=reply.dropped,
-        )
+        return reply
+
+
+def _completion(reply: Reply) -> Completion:
+    """The completion without its spending. Some models write the whole plan inside a thought, so that is taken if there
+    is no other text. A thought that was cut off has no plan."""
+    cut, text = reply.finish == "length", plan_text(reply)
+    return Completion(
+        text if text.strip() or cut else reply.reasoning,
+        truncated=cut,
+        reasoning=reply.reasoning,
+        dropped=reply.dropped,
+    )
