@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Collection, Coroutine
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -163,8 +163,9 @@ class WorkerCall:
         channel, clock = self._channel, asyncio.get_running_loop().time
         channel.retry_budget.count_call(clock())
         for retry in range(self._worker.limits.retries + 1):
+            slow_s = channel.slow_s
             try:
-                return await self._try_or_hedge()
+                return await (self._try() if slow_s is None else self._try_with_hedge(slow_s))
             except WorkerError as error:
                 failure = error
             except RefusalError as refusal:
@@ -186,10 +187,6 @@ class WorkerCall:
         # In a cooldown, the fallback need not wait.
         in_cooldown = self._channel.breaker.state == "open" and not self._waits_for_cooldown
         return error.retryable and not in_cooldown and (error.retry_after_s or 0.0) <= _LONGEST_WAIT_S
-
-    def _try_or_hedge(self) -> Coroutine[Any, Any, Reply]:
-        slow_s = self._channel.slow_s
-        return self._try() if slow_s is None else self._try_with_hedge(slow_s)
 
     async def _try_with_hedge(self, slow_s: float) -> Reply:
         """Make one try, and a second try at the same time once the first is slow. The first answer counts."""
