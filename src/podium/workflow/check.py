@@ -42,7 +42,7 @@ class Violation:
 
     kind: str
     message: str
-    name: Literal["model_id", "subtasks", "access_list"] = "model_id"
+    list_name: Literal["model_id", "subtasks", "access_list"] = "model_id"
     """The list that has the entry at fault."""
     step: int | None = None
     """The step at fault. None if the whole plan is at fault."""

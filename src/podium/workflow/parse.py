@@ -133,7 +133,7 @@ def _fault_position(violation: Violation, columns: StepColumns) -> int | None:
     if violation.step is None:
         return None
     column = {"model_id": columns.workers, "subtasks": columns.subtasks, "access_list": columns.sees}
-    entry = column[violation.name][violation.step]
+    entry = column[violation.list_name][violation.step]
     culprit = (
         item for item in _items(entry) if violation.read is not None and _number(item) == violation.read
     )

@@ -80,7 +80,7 @@ def find_plan(
     """The last readable plan of `text`: the lists of a triple by name, or an object; else a fault, in the form that was
     asked for if both forms have one. An object that was meant as a plan but is none is returned too, since `parse` says
     its fault. `cut` says whether the text was cut off before its end."""
-    search = _Search(text, form, room=PATIENCE * (len(text) + _OBJECT_CHARS))
+    search = _Search(text, form, chars_left=PATIENCE * (len(text) + _OBJECT_CHARS))
     position, thought_ends = 0, True
     while mark := _MARK.search(text, position):
         position = mark.end()
@@ -89,7 +89,7 @@ def find_plan(
         elif mark["ends"] is None:
             position = search.take(mark)
         elif mark["ends"]:
-            search = _Search(text, form, search.room, after_thought=True, failures=search.failures)
+            search = _Search(text, form, search.chars_left, after_thought=True, failures=search.failures)
         elif thought_ends:
             end = _THOUGHT_ENDS.search(text, position)
             if end:
@@ -106,19 +106,21 @@ def find_plan(
 class _Search:
     text: str
     form: PlanForm
-    room: int
+    chars_left: int
     """How many characters may still be read to find objects."""
     after_thought: bool = False
     thought_cut: bool = False
     plan: dict[str, Item] | Item | None = None
-    group: dict[str, Item | ParseError] = field(default_factory=dict)
+    triple: dict[str, Item | ParseError] = field(default_factory=dict)
     """The lists of the current, incomplete triple."""
     latest: str = ""
-    broken: ParseError | None = None
+    """The name of the list that was read last."""
+    triple_fault: ParseError | None = None
     """The first fault of the last unreadable triple."""
-    near: Item | ParseError | None = None
+    near_plan: Item | ParseError | None = None
     """The last object that was meant as a plan but is none."""
     failures: int = 0
+    """How many lists could not be read."""
     unlisted: dict[str, int] = field(default_factory=dict)
     """Names that are not followed by a list, with the position of the text that follows."""
 
@@ -129,42 +131,44 @@ class _Search:
             if mark["assigned"]:
                 self.unlisted[name] = mark.end()
             return mark.end()
-        if name != self.latest and isinstance(self.group.get(name), Item):
-            self.group = {}
+        if name != self.latest and isinstance(self.triple.get(name), Item):
+            self.triple = {}
         read, end = read_list(self.text, mark.end() - 1, name)
         if isinstance(read, ParseError):
             self.failures += 1
             end = end if self.failures > PATIENCE else mark.end()
-        self.group[name], self.latest = read, name
-        if len(self.group) == len(NAMES):
-            if fault := _first_fault(self.group):
-                self.broken = fault
+        self.triple[name], self.latest = read, name
+        if len(self.triple) == len(NAMES):
+            if fault := _first_fault(self.triple):
+                self.triple_fault = fault
             else:
-                self.plan = {name: item for name, item in self.group.items() if isinstance(item, Item)}
-            self.group, self.latest = {}, ""
+                self.plan = {name: item for name, item in self.triple.items() if isinstance(item, Item)}
+            self.triple, self.latest = {}, ""
         return end
 
     def take_object(self, at: int) -> int:
         """Read the object that opens at `at`. Returns the position where the search continues."""
-        if self.room <= 0:
+        if self.chars_left <= 0:
             return at + 1
         read, end = read_object(self.text, at, "the plan")
-        self.room -= end - at + _OBJECT_CHARS
+        self.chars_left -= end - at + _OBJECT_CHARS
         if isinstance(read, Item) and is_plan(read):
             self.plan = read
             return end
         if begins_plan(self.text, at):
-            self.near = read
+            self.near_plan = read
         return at + 1
 
     def fault(self) -> Item | ParseError:
-        of_lists = _first_fault(self.group) or self.broken
-        first, second = (self.near, of_lists) if self.form == "structured" else (of_lists, self.near)
+        of_lists = _first_fault(self.triple) or self.triple_fault
+        first, second = (
+            (self.near_plan, of_lists) if self.form == "structured" else (of_lists, self.near_plan)
+        )
         return first or second or self._missing_plan()
 
     def _missing_plan(self) -> ParseError:
         where = " after the <think> block" if self.after_thought else ""
-        if self.form == "structured" and not self.group:
+        if self.form == "structured" and not self.triple:
             seen = "a <think> block that is cut off" if self.thought_cut else "none"
             return ParseError(
                 "missing_object", f'Expected an object with "thought" and "steps"{where}, found {seen}.'
@@ -172,7 +176,7 @@ class _Search:
         if self.thought_cut:
             message = "Expected the lists model_id, subtasks and access_list, found a <think> block that is cut off."
             return ParseError("missing_list", message)
-        missing = [name for name in NAMES if name not in self.group]
+        missing = [name for name in NAMES if name not in self.triple]
         for name in missing:
             at = self.unlisted.get(name)
             if at is not None:
@@ -186,10 +190,10 @@ class _Search:
             if misnamed := _MISNAMED[name].search(self.text):
                 message = f"Expected a list called {name}, found {quote_fragment(misnamed[1])}."
                 return ParseError("misnamed_list", message, misnamed.start())
-        absent = " and ".join(f"no {name}" for name in missing) if self.group else "none of them"
+        absent = " and ".join(f"no {name}" for name in missing) if self.triple else "none of them"
         message = f"Expected the lists model_id, subtasks and access_list{where}, found {absent}."
         return ParseError("missing_list", message)
 
 
-def _first_fault(group: dict[str, Item | ParseError]) -> ParseError | None:
-    return next((read for read in group.values() if isinstance(read, ParseError)), None)
+def _first_fault(triple: dict[str, Item | ParseError]) -> ParseError | None:
+    return next((read for read in triple.values() if isinstance(read, ParseError)), None)
