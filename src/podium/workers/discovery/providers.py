@@ -2,8 +2,7 @@
 
 A known provider's models come from a shipped file with list prices. A model is proposed only if the provider still
 lists it, and the user has to check the price. Any other list has to have OpenRouter's form, where a price is a text of
-dollars per token, such as {"prompt": "0.00000025", "completion": "0.000002"}. Nothing is sent before a list is asked
-for.
+dollars per token, such as {"prompt": "0.00000025", "completion": "0.000002"}.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlunsplit
 
 import aiohttp
@@ -32,6 +32,15 @@ _MAX_LIST_BYTES = 16 << 20
 """The most bytes of a list."""
 
 
+class _Target(NamedTuple):
+    """An address that is asked for its models."""
+
+    root: str
+    usual_kind: str
+    """The kind of server that usually answers there."""
+    limit_s: float
+
+
 async def find_servers(
     urls: Sequence[str] = (), environ: Mapping[str, str] = os.environ
 ) -> tuple[FoundServer, ...]:
@@ -45,23 +54,22 @@ async def find_servers(
     Raises:
         UsageError: one of `urls` is not an address.
     """
-    targets: dict[str, tuple[str, str, float]] = {}
-    """The address, its usual kind and its time limit, by the address with 127.0.0.1 for localhost."""
+    targets: dict[str, _Target] = {}
+    """The targets by their address with 127.0.0.1 for localhost."""
     for url in urls:
-        targets.setdefault(_numeric(root := _root(url)), (root, "server", _NAMED_S))
+        targets.setdefault(_numeric(root := _root(url)), _Target(root, "server", _NAMED_S))
     named_count = len(targets)
     for kind, url in (
         ("Ollama", ollama_address(environ.get("OLLAMA_HOST", ""))),
         *((kind, f"http://127.0.0.1:{port}") for kind, port in _USUAL_PORTS),
     ):
         with suppress(UsageError):  # OLLAMA_HOST is no address, so there is no Ollama.
-            targets.setdefault(_numeric(root := _root(url)), (root, kind, _USUAL_S))
+            targets.setdefault(_numeric(root := _root(url)), _Target(root, kind, _USUAL_S))
     connections = Connections()
     try:
         async with asyncio.TaskGroup() as group:
             probes = [
-                group.create_task(_probe_server(connections, root, kind, limit_s, environ))
-                for root, kind, limit_s in targets.values()
+                group.create_task(_probe_server(connections, target, environ)) for target in targets.values()
             ]
     finally:
         await connections.close()
@@ -131,22 +139,21 @@ class _Server:
         return body if isinstance(body, dict) else {}
 
 
-async def _probe_server(
-    connections: Connections, root: str, usual: str, limit_s: float, environ: Mapping[str, str]
-) -> FoundServer:
+async def _probe_server(connections: Connections, target: _Target, environ: Mapping[str, str]) -> FoundServer:
+    root = target.root
     server = _Server(connections, root)
     answers: dict[str, Any] = {}
 
     async def ask(path: str) -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout(limit_s):
+            async with asyncio.timeout(target.limit_s):
                 answers[path] = await server.get(path)
 
     async with asyncio.TaskGroup() as group:
         for path in lists.PATHS:
             group.create_task(ask(path))
     reached = lists.read_lists(answers, root)
-    kind = usual if reached is None else reached.kind
+    kind = target.usual_kind if reached is None else reached.kind
     # Without its key, and while it loads its model, llama.cpp may give its list and nothing else.
     telling = "/props" if reached is not None and kind == lists.LLAMA_CPP else "/v1/models"
     status, problem = server.statuses.get(telling), None
