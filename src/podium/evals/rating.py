@@ -231,7 +231,7 @@ async def read_answers(
         tasks: `RecordedTasks` of these workers, each of whose responses can be graded.
     """
     samples = {worker.profile.name: [await _samples(worker, task) for task in tasks] for worker in workers}
-    return AnswerMatrix.of([task.question.text for task in tasks], samples, least=MAX_ANSWERS)
+    return AnswerMatrix.of([task.question.text for task in tasks], samples, min_samples=MAX_ANSWERS)
 
 
 async def _samples(worker: ReplayWorker | CalculatorWorker, task: Task) -> list[MeasuredAnswer]:

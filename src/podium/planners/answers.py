@@ -28,9 +28,9 @@ NO_ANSWER = -1
 MAX_ANSWERS = 5
 ARRAYS = ("answer_QWR", "alone_QWR", "voted_QWR", "score_QW", "cost_QW")
 """The arrays of an `AnswerMatrix`, those of single samples first."""
-_ROTATIONS = 12
+_MAX_ROTATIONS = 12
 """The most rotations if workers have different numbers of samples, or twice the largest number if that is more."""
-_KEPT = 10**7
+_MAX_KEPT_ANSWERS = 10**7
 """The most answers, of all rotations together, that are kept in memory: 100 to 200 MB."""
 
 
@@ -81,13 +81,13 @@ class AnswerMatrix:
         texts: Sequence[str],
         answers: Mapping[str, Sequence[Sequence[MeasuredAnswer]]],
         *,
-        least: int = 1,
+        min_samples: int = 1,
     ) -> AnswerMatrix:
         """The arrays of some answers to the questions `texts`: by the name of each worker, one or more samples for each
-        question. R is the largest number of samples, but at least `least`."""
+        question. R is the largest number of samples, but at least `min_samples`."""
         own_QW = np.array([[len(samples) for samples in row] for row in zip(*answers.values(), strict=True)])
         most = int(own_QW.max())
-        size = (*own_QW.shape, max(most, least))
+        size = (*own_QW.shape, max(most, min_samples))
         answer, alone, voted = np.full(size, NO_ANSWER), np.zeros(size), np.zeros(size)
         score, cost = np.zeros(own_QW.shape), np.zeros(own_QW.shape)
         for q, row in enumerate(zip(*answers.values(), strict=True)):
@@ -163,7 +163,7 @@ class AnswerMatrix:
         and each sample of a worker comes first equally often. That takes the least common multiple of the workers'
         numbers of samples; if it is more than 12 and more than twice the largest number, there are fewer rotations, and
         samples come first only nearly equally often."""
-        if self._rotation_count * self.answer_QWR.size <= _KEPT:
+        if self._rotation_count * self.answer_QWR.size <= _MAX_KEPT_ANSWERS:
             return self._kept_rotations
         return map(self.rotated, range(self._rotation_count))
 
@@ -175,7 +175,7 @@ class AnswerMatrix:
     def _rotation_count(self) -> int:
         if self.own_samples_QW is None:
             return self.samples
-        return min(math.lcm(*np.unique(self.own_samples_QW).tolist()), max(2 * self.samples, _ROTATIONS))
+        return min(math.lcm(*np.unique(self.own_samples_QW).tolist()), max(2 * self.samples, _MAX_ROTATIONS))
 
     def rotated(self, first: int) -> AnswerMatrix:
         """These answers with sample number `first` in front. A worker with fewer samples starts again from number 0."""
@@ -253,7 +253,7 @@ def committee_cost(
         cases, case_Q = np.unique(np.hstack([answer_QM, order_QM]), axis=0, return_inverse=True)
         called_CM = np.array(
             [
-                _called(_renumbered(case[: len(members)]), tuple(case[len(members) :]))
+                _called_members(_by_first_use(case[: len(members)]), tuple(case[len(members) :]))
                 for case in cases.tolist()
             ]
         )
@@ -268,13 +268,14 @@ def committee_accuracy(answers: AnswerMatrix, members: Members) -> Floats:
     return mean_Q
 
 
-def _renumbered(answers: list[int]) -> tuple[int, ...]:
+def _by_first_use(answers: list[int]) -> tuple[int, ...]:
+    """The answers with new numbers, in the order of their first use, so that equal cases are computed once."""
     numbers: dict[int, int] = {}
     return tuple(answer if answer < 0 else numbers.setdefault(answer, len(numbers)) for answer in answers)
 
 
 @lru_cache(maxsize=2**16)
-def _called(answers: tuple[int, ...], order: tuple[int, ...]) -> tuple[bool, ...]:
+def _called_members(answers: tuple[int, ...], order: tuple[int, ...]) -> tuple[bool, ...]:
     """Which members of a committee an early-stopping vote calls, if these are their answers."""
     responses: list[str | None] = [None] * len(answers)
     while turn := responses_to_get_next(winner_is_certain, "", responses, order, vote_key):
