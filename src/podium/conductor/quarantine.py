@@ -123,12 +123,13 @@ class QuarantinePlanner(Learner):
         first = await self._planner.plan(request)
         if not isinstance(first.decision, Workflow):
             return first
-        named = {
+        called_before = {
             step.worker for earlier_round in request.earlier_rounds for step in earlier_round.workflow.steps
         }
-        hidden = {k for k, p in enumerate(request.pool) if k not in named and p.name in self._quarantined}
-        wanted = hidden & {step.worker for step in first.decision.steps}
-        if not wanted or len(hidden) == len(request.pool):
+        quarantined = {k for k, profile in enumerate(request.pool) if profile.name in self._quarantined}
+        hidden = quarantined - called_before
+        rejected = hidden & {step.worker for step in first.decision.steps}
+        if not rejected or len(hidden) == len(request.pool):
             return first
         shown = PolicyNumbering(tuple(k for k in range(len(request.pool)) if k not in hidden))
         try:
@@ -137,7 +138,7 @@ class QuarantinePlanner(Learner):
             return first
         if isinstance(second.decision, PlanError):
             return first.with_rejected(second, second.decision)
-        names = ", ".join(request.pool[k].name for k in sorted(wanted))
+        names = ", ".join(request.pool[k].name for k in sorted(rejected))
         bad = PlanError("quarantined_worker", f"It calls {names}, whose latest outcomes were bad.")
         return second.with_rejected(first, bad)
 
