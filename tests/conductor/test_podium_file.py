@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from huggingface_hub import constants
 
-from podium.conductor.checkpoint import PodiumFile, read_podium_file
+from podium.conductor.checkpoint import PodiumFile, find_podium_file
 from podium.errors import CheckpointError, ConfigError
 
 FILE = {"prompt": {"pool": "anonymous"}, "plan": {"max_plan_tokens": 7}}
@@ -24,8 +24,8 @@ def _own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_folder_a_file_and_a_shipped_name_are_read() -> None:
     Path("mine").mkdir()
     Path("mine/podium.json").write_text(json.dumps(FILE))
-    assert read_podium_file("mine") == read_podium_file("mine/podium.json") == PodiumFile.model_validate(FILE)
-    assert read_podium_file("world-conductor").prompt.levels == 4
+    assert find_podium_file("mine") == find_podium_file("mine/podium.json") == PodiumFile.model_validate(FILE)
+    assert find_podium_file("world-conductor").prompt.levels == 4
 
 
 def test_a_model_on_the_hub_is_taken_from_its_cache() -> None:
@@ -35,7 +35,7 @@ def test_a_model_on_the_hub_is_taken_from_its_cache() -> None:
     refs = Path("hub/models--ann--conductor/refs")
     refs.mkdir()
     (refs / "main").write_text("abc")
-    assert read_podium_file("ann/conductor") == PodiumFile.model_validate(FILE)
+    assert find_podium_file("ann/conductor") == PodiumFile.model_validate(FILE)
 
 
 @pytest.mark.parametrize(
@@ -54,11 +54,11 @@ def test_a_model_on_the_hub_is_taken_from_its_cache() -> None:
 def test_missing_podium_file_is_refused_with_advice(source: str, message: str) -> None:
     Path("empty").mkdir()
     with pytest.raises(CheckpointError) as error:
-        read_podium_file(source)
+        find_podium_file(source)
     assert str(error.value).startswith(message)
 
 
 def test_a_key_that_is_not_known_is_refused() -> None:
     Path("podium.json").write_text('{"plan": {"max_tokens": 7}}')
     with pytest.raises(ConfigError, match=r"podium\.json: unknown key 'plan\.max_tokens'"):
-        read_podium_file("podium.json")
+        find_podium_file("podium.json")

@@ -227,8 +227,8 @@ def checkpoint_folder(source: str | Path) -> Path:
     return (shipped_checkpoint(source) if isinstance(source, str) else None) or Path(source)
 
 
-def read_podium_file(source: str) -> PodiumFile:
-    """Read the podium.json of a policy that a server runs, since a server does not say how its model was prompted.
+def find_podium_file(source: str) -> PodiumFile:
+    """Read the podium.json of a policy that a server runs, since the server does not say how its model was prompted.
 
     Args:
         source: the checkpoint's folder, its podium.json, a shipped checkpoint's name, or OWNER/NAME on the Hugging Face

@@ -47,7 +47,7 @@ class ConductorSettings(Settings):
     extra: dict[str, Any] = Field(default_factory=dict)
     """Further keys of the request's body."""
     podium_file: str | None = None
-    """The podium.json of a trained Conductor that a server runs, as `read_podium_file` takes it. Paths are relative to
+    """The podium.json of a trained Conductor that a server runs, as `find_podium_file` takes it. Paths are relative to
     the team file's folder. The Conductor is then prompted and limited as in training, and refused for other pools."""
     prompt: PromptSettings = PromptSettings()
     """How a worker or an endpoint is prompted for a plan. A checkpoint has its own prompt settings."""

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from podium.calls import Dispatcher
-from podium.conductor.checkpoint import Checkpoint, PlanLimits, read_podium_file
+from podium.conductor.checkpoint import Checkpoint, PlanLimits, find_podium_file
 from podium.conductor.open import build_endpoint, make_worker_conductor, open_conductor, refuse_misfit
 from podium.conductor.planner import Conductor
 from podium.conductor.quarantine import QuarantinePlanner
@@ -194,7 +194,7 @@ def _of_checkpoint(source: str, cost_sensitivity: float | None, pool: Pool) -> O
 def _of_endpoint(settings: ConductorSettings, pool: Pool, dispatcher: Dispatcher | None) -> OpenedPlanner:
     training, plan = "untrained", None
     if settings.podium_file is not None:
-        trained = read_podium_file(settings.podium_file)
+        trained = find_podium_file(settings.podium_file)
         refuse_misfit(settings.podium_file, trained.conducts, pool)
         settings, plan = settings.with_training(trained), trained.plan
         training = f"trained on {trained.conducts.questions}"
