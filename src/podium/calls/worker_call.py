@@ -9,7 +9,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from podium.calls.dispatcher import Dispatcher
 from podium.calls.input_bound import InputTokenBound
@@ -34,8 +34,18 @@ _MOST_DOUBLINGS = 30
 """Further doublings would overflow, and the longest wait is reached before."""
 _GRACE_S = 0.1
 """Seconds added to the time limit, so that a worker with a timeout of its own can say what it was waiting for."""
-MakeListeners = Callable[[], tuple[Callable[[str], None], Callable[[str], None]]]
-"""Makes two listeners for one try: of its text, and of its visible reasoning. Two tries may write at the same time."""
+
+
+class Listeners(NamedTuple):
+    """The listeners to one try."""
+
+    on_text: Callable[[str], None]
+    on_reasoning: Callable[[str], None]
+    """The listener to visible reasoning."""
+
+
+MakeListeners = Callable[[], Listeners]
+"""Makes the listeners to one try. Two tries may write at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,8 +327,7 @@ class WorkerCall:
         request = copy_without_validation(self._request, receipt=receipt, spend_limits=spend_limits)
         if self._make_listeners is None:
             return request
-        on_text, on_reasoning = self._make_listeners()
-        return copy_without_validation(request, on_text=on_text, on_reasoning=on_reasoning)
+        return copy_without_validation(request, **self._make_listeners()._asdict())
 
     def _reservation(self, input_tokens: int) -> Reservation:
         return Reservation.most(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from podium.calls import CallContext, Dispatcher, Ledger, Reservation, SubLedger, WorkerCall
+from podium.calls.worker_call import Listeners
 from podium.conductor.plan_format import (
     CHOICES,
     MAX_PROBE_OUTPUT_TOKENS,
@@ -213,7 +214,7 @@ class WorkerPolicy:
             calls.log,
             counts_as_call=False,
             waits_for_cooldown=True,
-            make_listeners=None if listener is None else lambda: (listener(), lambda thought: None),
+            make_listeners=None if listener is None else lambda: Listeners(listener(), lambda thought: None),
         )
         try:
             reply = await call.run()

@@ -7,13 +7,13 @@ outlives `run`, however `run` ends.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import count
 from typing import Any, Literal
 
 from podium.calls import AttemptLog
-from podium.calls.worker_call import MakeListeners
+from podium.calls.worker_call import Listeners, MakeListeners
 from podium.executor.early_stopping import answering_steps, find_early_stops
 from podium.executor.echoed_fences import FenceFilter
 from podium.executor.question_context import (
@@ -307,14 +307,16 @@ class Execution:
             return None
         attempts = count()
 
-        def listeners() -> tuple[Callable[[str], None], Callable[[str], None]]:
+        def listeners() -> Listeners:
             attempt, fences = next(attempts), FenceFilter(context.fence_mark)
 
             def on_text(text: str) -> None:
                 if text := fences.add(text):
                     self._observe(StepText(round, position, text, attempt))
 
-            return on_text, lambda text: self._observe(StepText(round, position, text, attempt, True))
+            return Listeners(
+                on_text, lambda text: self._observe(StepText(round, position, text, attempt, reasoning=True))
+            )
 
         return listeners
 
