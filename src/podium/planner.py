@@ -85,7 +85,7 @@ class PlanRequest:
         return self.calls.ledger
 
 
-def responses_shown(plan: Plan, earlier_rounds: Sequence[EarlierRound]) -> tuple[EarlierStep, ...]:
+def visible_steps(plan: Plan, earlier_rounds: Sequence[EarlierRound]) -> tuple[EarlierStep, ...]:
     """The steps that `plan.visible_responses` names, without those that gave no response."""
     return tuple(
         EarlierStep(step, earlier_rounds[round].workflow.steps[step].subtask, response, round)

@@ -20,7 +20,7 @@ from podium.calls import Dispatcher, Ledger, SubLedger
 from podium.errors import StoreError, UsageError, WorkerError, flatten_group
 from podium.executor import Execution, ExecutionSettings, QuestionContext, make_fence_mark
 from podium.executor.execution import may_overlap
-from podium.planner import PlanCalls, Planner, PlanRequest, responses_shown
+from podium.planner import PlanCalls, Planner, PlanRequest, visible_steps
 from podium.planners.voting import Single
 from podium.team.events import Event, PlanReady, QuestionEnded, RoundEnded, TraceStoreError
 from podium.team.plan_check import check_answer_options, check_plan, fallback_workflow
@@ -287,7 +287,7 @@ class _QuestionRun:
                 trace.workflow,
                 self._history.round_context,
                 max_tokens=trace.max_tokens,
-                shown=responses_shown(plan, round_.earlier_rounds),
+                shown=visible_steps(plan, round_.earlier_rounds),
             )
         return round_.execution
 
@@ -299,7 +299,7 @@ class _QuestionRun:
                 group.create_task(execution.run())
                 plan = await self.plan(round_, execution.extend)
                 trace = self._record_plan(round_, plan)
-                shown = responses_shown(plan, round_.earlier_rounds)
+                shown = visible_steps(plan, round_.earlier_rounds)
                 await execution.complete(trace.workflow, trace.max_tokens, shown)
                 trace = trace.model_copy(update={"abandoned": execution.abandoned})
                 self._emit(PlanReady(round_.number, trace))

@@ -35,7 +35,7 @@ class PoolSpec(Settings):
     worker: tuple[AnySpec, ...] = ()
 
     @model_validator(mode="after")
-    def _hold_as_many(self) -> Self:
+    def _check_loaded_at_once(self) -> Self:
         """Check that all workers of a machine have the same `loaded_at_once`."""
         holds: dict[str, int] = {}
         for spec in self.worker:
