@@ -17,13 +17,7 @@ from typing import Self
 from podium.calls import Dispatcher
 from podium.calls.dispatcher import RESPONSES, open_dispatcher
 from podium.errors import BudgetError
-from podium.evals.answer_files import (
-    AnswerFiles,
-    OnAnswer,
-    ShowProgress,
-    accuracy_so_far,
-    answers_key,
-)
+from podium.evals.answer_files import AnswerFiles, OnAnswer, ShowProgress, accuracy_so_far, answers_key
 from podium.evals.evaluation import EvaluationJob, evaluate_in_turns, is_missing, without_fallback
 from podium.rollout import Rollout
 from podium.tasks import Task

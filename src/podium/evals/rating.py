@@ -24,13 +24,7 @@ from podium.tasks.task import Task
 from podium.types import Message
 from podium.workers.base import Request, Worker
 from podium.workers.calculator import CalculatorWorker
-from podium.workers.ratings import (
-    WORD,
-    ClusterWords,
-    Ratings,
-    Tally,
-    WordWeights,
-)
+from podium.workers.ratings import WORD, ClusterWords, Ratings, Tally, WordWeights
 from podium.workers.replay import ReplayWorker
 from podium.workers.vote import announce, voted_answer
 

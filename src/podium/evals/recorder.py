@@ -14,12 +14,7 @@ from typing import Any
 
 from podium.errors import RunMismatchError, UsageError
 from podium.evals.answer_files import ShowProgress
-from podium.evals.question_table import (
-    AskingProgress,
-    QuestionTable,
-    ask_each_alone,
-    open_run_dispatcher,
-)
+from podium.evals.question_table import AskingProgress, QuestionTable, ask_each_alone, open_run_dispatcher
 from podium.recordings import (
     SPLITS,
     RecordedQuestion,

@@ -17,12 +17,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from podium.config import Settings, load
 from podium.errors import UsageError
 from podium.recordings.importers import ImportReport
-from podium.recordings.recording_model import (
-    SPLIT_NAMES,
-    RecordedQuestion,
-    RecordedResponse,
-    split_by_hash,
-)
+from podium.recordings.recording_model import SPLIT_NAMES, RecordedQuestion, RecordedResponse, split_by_hash
 from podium.recordings.writer import RecordingWriter
 from podium.rows import Row, cell_equals, cell_text, fill_template, is_empty, read_rows, template_columns
 from podium.types import estimate_tokens

@@ -64,42 +64,57 @@ def overlaps(texts: Sequence[str], others: Iterable[tuple[str, str]]) -> list[Ov
         texts: the questions.
         others: pairs of a location in the other source and the text there.
     """
-    indices_of_key: dict[str, set[int]] = defaultdict(set)
-    of_any_ngram: dict[int, list[int]] = defaultdict(list)
-    lengths: set[int] = set()
-    for index, text in enumerate(texts):
-        key = question_key(text)
-        indices_of_key[key].add(index)
-        words = _WORDS.findall(key)
-        length = min(NGRAM_WORDS, len(words))
-        if length >= MIN_WORDS:
-            lengths.add(length)
-            for ngram in _ngrams(words, length):
-                of_any_ngram[ngram].append(index)
-    common = max(MAX_QUESTIONS, len(texts) / 20)
-    indices_of_ngram = {ngram: indices for ngram, indices in of_any_ngram.items() if len(indices) <= common}
-    ngram_counts = Counter(index for indices in indices_of_ngram.values() for index in indices)
-
+    ngram_index = _NgramIndex(texts)
     shared_ngrams: dict[int, set[int]] = defaultdict(set)
     best: dict[int, tuple[bool, int, str]] = {}
     for location, other in others:
         key = question_key(other)
-        words, equal = _WORDS.findall(key), indices_of_key.get(key, set())
-        hits: dict[int, set[int]] = defaultdict(set)
-        for length in lengths:
-            for ngram in _ngrams(words, length):
-                for index in indices_of_ngram.get(ngram, ()):
-                    hits[index].add(ngram)
+        equal, hits = ngram_index.by_key.get(key, set()), ngram_index.shared_with(key)
         for index in equal | hits.keys():
-            shared_ngrams[index] |= hits.get(index, set())
-            most = (index in equal, len(hits.get(index, ())))
+            shared_ngrams[index] |= hits[index]
+            most = (index in equal, len(hits[index]))
             if index not in best or most > best[index][:2]:
                 best[index] = (*most, location)
     overlaps = [
-        Overlap(index, location, is_equal, len(shared_ngrams[index]) / max(1, ngram_counts[index]))
+        Overlap(
+            index, location, is_equal, len(shared_ngrams[index]) / max(1, ngram_index.ngram_counts[index])
+        )
         for index, (is_equal, _, location) in best.items()
     ]
     return sorted(overlaps, key=lambda overlap: (-overlap.is_equal, -overlap.shared, overlap.index))
+
+
+class _NgramIndex:
+    """Questions by their whole text and by their n-grams, without n-grams that are common among them."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.by_key: dict[str, set[int]] = defaultdict(set)
+        """The indices of the questions, by `question_key`."""
+        self._lengths: set[int] = set()
+        by_ngram: dict[int, list[int]] = defaultdict(list)
+        for index, text in enumerate(texts):
+            key = question_key(text)
+            self.by_key[key].add(index)
+            words = _WORDS.findall(key)
+            length = min(NGRAM_WORDS, len(words))
+            if length >= MIN_WORDS:
+                self._lengths.add(length)
+                for ngram in _ngrams(words, length):
+                    by_ngram[ngram].append(index)
+        common = max(MAX_QUESTIONS, len(texts) / 20)
+        self._by_ngram = {ngram: indices for ngram, indices in by_ngram.items() if len(indices) <= common}
+        self.ngram_counts = Counter(index for indices in self._by_ngram.values() for index in indices)
+        """How many n-grams each question has."""
+
+    def shared_with(self, key: str) -> dict[int, set[int]]:
+        """The n-grams that each question shares with a text, given the text's key."""
+        words = _WORDS.findall(key)
+        shared: dict[int, set[int]] = defaultdict(set)
+        for length in self._lengths:
+            for ngram in _ngrams(words, length):
+                for index in self._by_ngram.get(ngram, ()):
+                    shared[index].add(ngram)
+        return shared
 
 
 def _ngrams(words: Sequence[str], length: int) -> set[int]:

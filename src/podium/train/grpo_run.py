@@ -26,12 +26,7 @@ from podium.store import TraceStore
 from podium.train.engine import PreparedTraining, TrainingEngine, TrainingJob
 from podium.train.metrics import check_gate
 from podium.train.metrics_recorder import IterationRecorder
-from podium.train.preflight import (
-    DispatcherFactory,
-    hold_training_folder,
-    open_engine,
-    preflight,
-)
+from podium.train.preflight import DispatcherFactory, hold_training_folder, open_engine, preflight
 from podium.train.progress import Progress
 from podium.train.rollouts import RolloutCollector, TrainingInterruptedError
 from podium.train.schedule import iteration_seeds, schedule

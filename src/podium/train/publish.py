@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -104,11 +104,9 @@ def model_card(run: Path, name: str, *, on_hub: bool = False) -> str:
     shown_start = name_without_folder(start)
     folder_name = name.rpartition("/")[2] if on_hub else name
     base = f"base_model: {start}\n" if start.count("/") == 1 and shown_start == start else ""
-    trained = [
-        f"- Questions: {name_without_folder(str(settings.get('tasks')))}, train split",
-        _pool_line(str(settings.get("pool"))),
-        *_stage_lines(run, settings, len(rows)),
-    ]
+    questions = f"- Questions: {name_without_folder(str(settings.get('tasks')))}, train split"
+    trained_on = (questions, _pool_line(str(settings.get("pool"))), *_stage_lines(run, settings, len(rows)))
+    trained, learned, limits = map("\n".join, (trained_on, _curve_lines(rows), _limit_lines(policy, rows)))
     fetch = f"hf download {name} --local-dir {folder_name}\n" if on_hub else ""
     return f"""\
 ---
@@ -123,15 +121,15 @@ Trained with Podium {__version__} from {shown_start}.
 
 ## Trained on
 
-{_joined(trained)}
+{trained}
 
 ## How it learned
 
-{_joined(_curve_lines(rows))}
+{learned}
 
 ## Limits
 
-{_joined(_limit_lines(policy, rows))}
+{limits}
 
 ## Use it
 
@@ -142,10 +140,6 @@ podium.json says how to prompt the model. Podium reads it when it opens the mode
 podium serve --conductor {folder_name} --pool YOUR-POOL.toml
 ```
 """
-
-
-def _joined(lines: Iterable[str]) -> str:
-    return "\n".join(lines)
 
 
 def _pool_line(pool: str) -> str:

@@ -7,7 +7,7 @@ worker has not answered are left out.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -61,6 +61,11 @@ async def ask_workers(
     return progress
 
 
+KeptAnswers = Mapping[tuple[str, int], Rollout]
+"""The answers of one worker by task and repeat."""
+AnswersByTask = Mapping[str, Sequence[Rollout]]
+
+
 @dataclass(frozen=True)
 class StudyAnswers:
     answers: AnswerMatrix
@@ -86,18 +91,7 @@ class StudyAnswers:
         """
         by_others = judged_by == "agreement"
         by_worker = {name: _kept(table, name) for name in table.pool.answering}
-        counts = {name: len({task for task, _ in answers}) for name, answers in by_worker.items()}
-        enough = _ENOUGH * max(counts.values())
-        notes = [
-            f"{name} is left out of the study: it answered {count:,} questions."
-            for name, count in counts.items()
-            if count < enough
-        ]
-        counted = {name: defaultdict[str, list[Rollout]](list) for name in counts if counts[name] >= enough}
-        for name, by_task in counted.items():
-            for (task, _), answer in by_worker[name].items():
-                if by_others or answer.grade.failure is None:
-                    by_task[task].append(answer)
+        counted, notes = _counted(by_worker, needs_verdict=not by_others)
         tasks = tuple(
             task for task in table.questions if all(task.id in by_task for by_task in counted.values())
         )
@@ -113,12 +107,9 @@ class StudyAnswers:
                 f"Too few questions have an answer with a verdict from every worker ({len(tasks)}); give more "
                 f"questions or a larger --run-budget-usd{judging}."
             )
-        repeated = answer_matrix({name: [by_task[t.id] for t in tasks] for name, by_task in counted.items()})
-        answers = repeated
+        answers = repeated = _matrix(counted, tasks)
         if repeated.own_samples_QW is not None:  # Votes must not count a copy as a second answer.
-            answers = answer_matrix(
-                {name: [by_task[t.id][:1] for t in tasks] for name, by_task in counted.items()}
-            )
+            answers = _matrix(counted, tasks, most=1)
             short = sum(any(len(by_task[t.id]) < repeats for by_task in counted.values()) for t in tasks)
             if repeats > 1:
                 notes.append(
@@ -132,6 +123,35 @@ class StudyAnswers:
         return cls(answers, repeated, tasks, tuple(notes), misjudged, cost_usd)
 
 
-def _kept(table: QuestionTable, worker: str) -> Mapping[tuple[str, int], Rollout]:
+def _counted(
+    by_worker: Mapping[str, KeptAnswers], *, needs_verdict: bool
+) -> tuple[dict[str, AnswersByTask], list[str]]:
+    """The answers that count, by worker and task, and a note on each worker that is left out."""
+    counts = {name: len({task for task, _ in answers}) for name, answers in by_worker.items()}
+    enough = _ENOUGH * max(counts.values())
+    counted: dict[str, AnswersByTask] = {}
+    notes = []
+    for name, count in counts.items():
+        if count < enough:
+            notes.append(f"{name} is left out of the study: it answered {count:,} questions.")
+            continue
+        by_task = defaultdict[str, list[Rollout]](list)
+        for (task, _), answer in by_worker[name].items():
+            if not needs_verdict or answer.grade.failure is None:
+                by_task[task].append(answer)
+        counted[name] = by_task
+    return counted, notes
+
+
+def _matrix(
+    counted: Mapping[str, AnswersByTask], tasks: Sequence[Task], most: int | None = None
+) -> AnswerMatrix:
+    """The answers to these tasks, at most `most` of each worker to each task."""
+    return answer_matrix(
+        {name: [by_task[task.id][:most] for task in tasks] for name, by_task in counted.items()}
+    )
+
+
+def _kept(table: QuestionTable, worker: str) -> KeptAnswers:
     answers = table.alone(worker).kept_answers()
     return {slot: answer for slot, answer in answers.items() if answer.trace.answer is not None}

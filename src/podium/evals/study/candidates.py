@@ -24,11 +24,7 @@ from pathlib import Path
 from podium.calls import Dispatcher
 from podium.config.toml_text import toml_text
 from podium.errors import BudgetError, UsageError
-from podium.evals.question_table import (
-    QuestionTable,
-    answer_table,
-    failure_of,
-)
+from podium.evals.question_table import QuestionTable, answer_table, failure_of
 from podium.evals.rating import find_clusters
 from podium.evals.study.study_inputs import StudyInputs
 from podium.evals.study.team_files import TEAM, worker_tables

@@ -70,61 +70,85 @@ class StudyEstimate:
 
 def estimate_study(study: StudyInputs) -> StudyEstimate:
     """What a study would cost."""
-    team, pool, questions, settings = study.team, study.pool, study.questions, study.settings
-    repeats, concurrency, budget_usd = settings.repeats, settings.concurrency, team.budget.run_usd
-    judge = None if questions.judged_by == "golds" else settings.judge
-    conductor_price = _conductor_price(team, pool)
-    no_conductor = _no_conductor(study)
-    sample, numbers = questions.tasks[:_SAMPLED], [pool.names.index(name) for name in pool.answering]
-
-    def workload(workers: Sequence[int]) -> Workload:
-        answers = [estimate_answer(pool, worker, task.question) for task in sample for worker in workers]
-        return Workload.of([answer.steps for answer in answers], pool)
-
-    answering = workload(numbers)
-    twice = REPEATED if repeats == 1 and most_samples(pool) > 1 else 0.0
-    answers = (repeats + twice) * len(numbers)
+    pool, questions, settings = study.pool, study.questions, study.settings
+    budget_usd, judge = study.team.budget.run_usd, None if questions.judged_by == "golds" else settings.judge
+    answering = _workload(study, pool.answering)
+    twice = REPEATED if settings.repeats == 1 and most_samples(pool) > 1 else 0.0
+    answers = (settings.repeats + twice) * len(pool.answering)
     question_usd = answering.cost_usd.times(answers)
     if judge is not None:
-        judging = workload([pool.names.index(judge)])
-        question_usd = Range.sum((question_usd, judging.cost_usd.times(answers)))
-    plans = [_assumed_plan(pool, numbers, first, task) for task in sample for first in range(len(numbers))]
-    conducting = Workload.of(plans, pool)
-    plan_usd = conductor_price.cost(Usage(input_tokens=_PLAN_TOKENS[0], output_tokens=_PLAN_TOKENS[1]))
-    conducted_usd = _CONDUCTORS * (plan_usd + conducting.cost_usd.likely)
-    count, reason = (
-        (0, no_conductor)
-        if no_conductor
-        else _conductor_questions(len(questions.tasks), conducted_usd, budget_usd, question_usd.likely)
-    )
-    left_usd = None if budget_usd is None else budget_usd - count * conducted_usd
+        question_usd = Range.sum((question_usd, _workload(study, [judge]).cost_usd.times(answers)))
+    conductors = _estimate_conductors(study, question_usd.likely)
     reached = len(questions.tasks)
-    if left_usd is not None and question_usd.likely > 0:
-        reached = min(reached, int(left_usd / question_usd.likely))
+    if budget_usd is not None and question_usd.likely > 0:
+        reached = min(reached, int((budget_usd - conductors.total_usd) / question_usd.likely))
     calls = reached * answers * (1 if judge is None else 2)
     # Each plan takes about as long as an answer.
-    planning_s = count * _CONDUCTORS * (conducting.total_s + answering.total_s) / concurrency
-    seconds = answering.seconds(calls, concurrency=concurrency) + planning_s if answering.is_timed else None
+    plans_s = conductors.questions * _CONDUCTORS * answering.total_s / settings.concurrency
+    seconds = answering.seconds(calls, concurrency=settings.concurrency) + conductors.run_s + plans_s
     real = [worker for worker in costly_workers(pool) if not worker.profile.price.is_declared_free]
-    plans_paid = (
-        not no_conductor
-        and not conductor_price.is_declared_free
-        and pays_for_plans(team.with_planner(PlannerChoice()), pool)
-    )
     return StudyEstimate(
         questions=len(questions.tasks),
         reached=reached,
         calls=round(calls),
         cost_usd=question_usd.times(reached),
-        conductor_questions=count,
-        conductors=_CONDUCTORS if count else 0,
-        conductor_usd=count * conducted_usd,
-        conductor_reason=reason,
-        seconds=seconds,
-        paid=bool(real) or plans_paid,
+        conductor_questions=conductors.questions,
+        conductors=_CONDUCTORS if conductors.questions else 0,
+        conductor_usd=conductors.total_usd,
+        conductor_reason=conductors.reason,
+        seconds=seconds if answering.is_timed else None,
+        paid=bool(real) or conductors.plans_paid,
         workers_paid=bool(real),
         unpriced=tuple(worker.profile.name for worker in real if not worker.profile.price.is_known),
     )
+
+
+def _workload(study: StudyInputs, workers: Sequence[str]) -> Workload:
+    """The mean answer of these workers to the questions of the study."""
+    numbers = [study.pool.names.index(name) for name in workers]
+    sample = study.questions.tasks[:_SAMPLED]
+    answers = [estimate_answer(study.pool, worker, task.question) for task in sample for worker in numbers]
+    return Workload.of([answer.steps for answer in answers], study.pool)
+
+
+@dataclass(frozen=True, slots=True)
+class _ConductorsEstimate:
+    """What it takes to run the Conductors."""
+
+    questions: int
+    """How many questions each Conductor gets."""
+    reason: str
+    """Why they are left out. Empty if they are not."""
+    total_usd: float
+    run_s: float
+    """Seconds of their steps, without planning."""
+    plans_paid: bool
+
+
+def _estimate_conductors(study: StudyInputs, answer_usd: float) -> _ConductorsEstimate:
+    """What the Conductors take.
+
+    Args:
+        answer_usd: the likely dollars of all workers' answers to one question.
+    """
+    team, pool, tasks = study.team, study.pool, study.questions.tasks
+    price, reason = _conductor_price(team, pool), _no_conductor(study)
+    plans_paid = (
+        not reason and not price.is_declared_free and pays_for_plans(team.with_planner(PlannerChoice()), pool)
+    )
+    numbers = [pool.names.index(name) for name in pool.answering]
+    plans = [
+        _assumed_plan(pool, numbers, first, task)
+        for task in tasks[:_SAMPLED]
+        for first in range(len(numbers))
+    ]
+    steps = Workload.of(plans, pool)
+    plan_usd = price.cost(Usage(input_tokens=_PLAN_TOKENS[0], output_tokens=_PLAN_TOKENS[1]))
+    each_usd, count = _CONDUCTORS * (plan_usd + steps.cost_usd.likely), 0
+    if not reason:
+        count, reason = _conductor_questions(len(tasks), each_usd, team.budget.run_usd, answer_usd)
+    run_s = count * _CONDUCTORS * steps.total_s / study.settings.concurrency
+    return _ConductorsEstimate(count, reason, count * each_usd, run_s, plans_paid)
 
 
 def most_samples(pool: Pool) -> float:

@@ -43,29 +43,27 @@ class _SharedPromptAttention(torch.autograd.Function):
         causal_MT: Tensor,
     ) -> Tensor:
         B, G, T, D = key_BGTD.shape
-        at_prompt, at_own = (
-            (B, layout.prompt_rows, layout.prompt_index_N),
-            (B * G, len(causal_MT), layout.own_index_N),
-        )
+        prompt_index_N, own_index_N = layout.prompt_index_N, layout.own_index_N
+        at_prompt, at_own = (B, layout.prompt_rows, prompt_index_N), (B * G, len(causal_MT), own_index_N)
         query = query_ND * D**-0.5
-        query_at_prompt, query_at_own = _scatter(query, *at_prompt), _scatter(query, *at_own)
+        prompt_query, own_query = _scatter(query, *at_prompt), _scatter(query, *at_own)
         key, value = key_BGTD.reshape(B * G, T, D), value_BGTD.reshape(B * G, T, D)
 
-        prompt = torch.bmm(query_at_prompt, prompt_key_BPD.transpose(1, 2))
-        own = torch.baddbmm(causal_MT, query_at_own, key.transpose(1, 2))
+        prompt = torch.bmm(prompt_query, prompt_key_BPD.transpose(1, 2))
+        own = torch.baddbmm(causal_MT, own_query, key.transpose(1, 2))
         top = torch.maximum(
-            _gather(prompt.amax(-1, keepdim=True), layout.prompt_index_N),
-            _gather(own.amax(-1, keepdim=True), layout.own_index_N),
+            _gather(prompt.amax(-1, keepdim=True), prompt_index_N),
+            _gather(own.amax(-1, keepdim=True), own_index_N),
         )
         prompt.sub_(_scatter(top, *at_prompt)).exp_()
         own.sub_(_scatter(top, *at_own)).exp_()
-        inverse = _gather(prompt.sum(-1, keepdim=True), layout.prompt_index_N)
-        inverse.add_(_gather(own.sum(-1, keepdim=True), layout.own_index_N)).reciprocal_()
-        output = _gather(torch.bmm(prompt, prompt_value_BPD), layout.prompt_index_N)
-        output.add_(_gather(torch.bmm(own, value), layout.own_index_N)).mul_(inverse)
+        inverse = _gather(prompt.sum(-1, keepdim=True), prompt_index_N)
+        inverse.add_(_gather(own.sum(-1, keepdim=True), own_index_N)).reciprocal_()
+        output = _gather(torch.bmm(prompt, prompt_value_BPD), prompt_index_N)
+        output.add_(_gather(torch.bmm(own, value), own_index_N)).mul_(inverse)
         ctx.save_for_backward(
-            query_at_prompt,
-            query_at_own,
+            prompt_query,
+            own_query,
             prompt_key_BPD,
             prompt_value_BPD,
             key,
@@ -80,33 +78,27 @@ class _SharedPromptAttention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad_ND: Tensor) -> tuple[Tensor | None, ...]:
-        query_at_prompt, query_at_own, prompt_key, prompt_value, key, value, output, prompt, own, inverse = (
-            ctx.saved_tensors
-        )
+        prompt_query, own_query, prompt_key, prompt_value, key, value, *results = ctx.saved_tensors
+        output, prompt, own, inverse = results
         prompt_index_N, own_index_N = ctx.layout.prompt_index_N, ctx.layout.own_index_N
-        at_prompt, at_own = (
-            (*query_at_prompt.shape[:2], prompt_index_N),
-            (*query_at_own.shape[:2], own_index_N),
-        )
+        at_prompt, at_own = (*prompt_query.shape[:2], prompt_index_N), (*own_query.shape[:2], own_index_N)
         # Scaling the gradient once by 1/sum is cheaper than normalising both probability matrices.
         grad = grad_ND * inverse
         shift = (grad * output).sum(-1, keepdim=True).neg_()
-        grad_at_prompt, grad_at_own = _scatter(grad, *at_prompt), _scatter(grad, *at_own)
+        grad_prompt, grad_own = _scatter(grad, *at_prompt), _scatter(grad, *at_own)
 
-        grad_prompt_value = torch.bmm(prompt.transpose(1, 2), grad_at_prompt)
-        grad_value = torch.bmm(own.transpose(1, 2), grad_at_own)
-        prompt_score = torch.baddbmm(
-            _scatter(shift, *at_prompt), grad_at_prompt, prompt_value.transpose(1, 2)
-        )
+        grad_prompt_value = torch.bmm(prompt.transpose(1, 2), grad_prompt)
+        grad_value = torch.bmm(own.transpose(1, 2), grad_own)
+        prompt_score = torch.baddbmm(_scatter(shift, *at_prompt), grad_prompt, prompt_value.transpose(1, 2))
         prompt_score.mul_(prompt)
-        own_score = torch.baddbmm(_scatter(shift, *at_own), grad_at_own, value.transpose(1, 2)).mul_(own)
+        own_score = torch.baddbmm(_scatter(shift, *at_own), grad_own, value.transpose(1, 2)).mul_(own)
         grad_query = _gather(torch.bmm(prompt_score, prompt_key), prompt_index_N)
         grad_query.add_(_gather(torch.bmm(own_score, key), own_index_N)).mul_(key.shape[-1] ** -0.5)
         return (
             grad_query,
-            torch.bmm(prompt_score.transpose(1, 2), query_at_prompt),
+            torch.bmm(prompt_score.transpose(1, 2), prompt_query),
             grad_prompt_value,
-            torch.bmm(own_score.transpose(1, 2), query_at_own).view(ctx.size),
+            torch.bmm(own_score.transpose(1, 2), own_query).view(ctx.size),
             grad_value.view(ctx.size),
             None,
             None,
