@@ -4,15 +4,7 @@
 team pays, `recorder` records workers, and `rating` measures workers for planners.
 """
 
-from podium.evals.comparison import Comparison, ComparisonRow
+from podium.evals.comparison import Comparison
 from podium.evals.evaluation import Evaluation, evaluate
-from podium.evals.stats import Interval, paired_difference
 
-__all__ = [
-    "Comparison",
-    "ComparisonRow",
-    "Evaluation",
-    "Interval",
-    "evaluate",
-    "paired_difference",
-]
+__all__ = ["Comparison", "Evaluation", "evaluate"]

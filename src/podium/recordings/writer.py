@@ -46,6 +46,8 @@ _TABLES = (
       primary key (question, worker, seen, sample)
     ) without rowid""",
 )
+_DISK_ERRORS = ("FULL", "IOERR", "READONLY", "CANTOPEN")
+"""Errors of SQLite that mean a full disk or one that is not writable, without their prefix."""
 _ROWS = """
 select q.id, q.text, q.gold, q.family, q.split, r.worker,
   row_number() over (partition by r.question, r.worker, r.seen order by r.sample) - 1, r.text, r.answer, r.score,
@@ -208,12 +210,7 @@ def _store_errors() -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
-        if getattr(error, "sqlite_errorname", "_").split("_")[1] not in (
-            "FULL",
-            "IOERR",
-            "READONLY",
-            "CANTOPEN",
-        ):
+        if getattr(error, "sqlite_errorname", "_").split("_")[1] not in _DISK_ERRORS:
             raise
         raise StoreError(
             f"A temporary file cannot be written ({error}); make room there, and give the same command again."

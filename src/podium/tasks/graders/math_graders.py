@@ -56,11 +56,8 @@ class Numeric(PureGrader):
     """Whether a number counts that ends a sentence, behind its verb."""
 
     def gold_problem(self, gold: str) -> str | None:
-        return (
-            None
-            if read_number(gold, fractions=False) is not None
-            else f"the gold answer {gold!r} is no number"
-        )
+        is_number = read_number(gold, fractions=False) is not None
+        return None if is_number else f"the gold answer {gold!r} is no number"
 
     def judge(self, response: str, gold: str) -> Grade:
         answer = extract(without_emphasis(response) if self.sentences else response, self.answer)

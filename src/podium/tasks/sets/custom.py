@@ -194,15 +194,9 @@ class CustomSet(TaskSetSpec):
 
     @property
     def _columns(self) -> frozenset[str]:
-        columns = (
-            *template_columns(self.question),
-            self.gold,
-            self.id,
-            self.split,
-            self.family,
-            self.grader_column,
-        )
-        return frozenset(column for column in (*columns, *self.where, *self.facts) if column is not None)
+        named = (self.gold, self.id, self.split, self.family, self.grader_column)
+        columns = (*template_columns(self.question), *named, *self.where, *self.facts)
+        return frozenset(column for column in columns if column is not None)
 
     def _split_of(self, values: Mapping[str, Any], content: str) -> str:
         name = "" if self.split is None or values[self.split] is None else str(values[self.split]).strip()
