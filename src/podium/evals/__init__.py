@@ -1,7 +1,7 @@
 """Evaluation: planners on held-out questions, compared at equal cost, and the report of a run.
 
-`answer_files` and `question_table` keep answers. `suite` runs comparisons, `study` finds out whether a
-team pays, `recorder` records workers, and `rating` measures workers for planners.
+`answer_files` and `question_table` keep answers. `suite` runs comparisons, `study` finds out whether a team pays,
+`recorder` records workers, and `rating` measures workers for planners.
 """
 
 from podium.evals.comparison import Comparison

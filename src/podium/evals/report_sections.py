@@ -121,22 +121,24 @@ def collapse_section(
     lines = (
         table_row(label, *(show(own[key]) for key, _, show in COLLAPSE)) for label, own in figures.items()
     )
-    signs = (
-        f"{label}: {sign}"
-        for label, own in figures.items()
-        if label not in untrained and label not in start_of.values()
-        for other, before in (
-            (start_of.get(label), "the start"),
-            *((earlier, earlier) for earlier in untrained),
-        )
-        if other is not None and other in figures
-        for sign in collapse_warnings(own, figures[other], before=before)
-    )
+    signs = _collapse_signs(figures, start_of, untrained)
     return fragment(
         tag("h3", "Collapse"),
         (tag("p", sign) for sign in dict.fromkeys(signs)),
         data_table(("planner", *(caption for _, caption, _ in COLLAPSE)), lines),
     )
+
+
+def _collapse_signs(
+    figures: Mapping[str, Mapping[str, float]], start_of: Mapping[str, str], untrained: Collection[str]
+) -> Iterator[str]:
+    for label, own in figures.items():
+        if label in untrained or label in start_of.values():
+            continue
+        for other, before in ((start_of.get(label), "the start"), *zip(untrained, untrained, strict=True)):
+            if other is not None and other in figures:
+                for sign in collapse_warnings(own, figures[other], before=before):
+                    yield f"{label}: {sign}"
 
 
 def _plans(evaluation: Evaluation) -> Iterator[PlanFacts]:

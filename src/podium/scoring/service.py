@@ -4,9 +4,9 @@
     POST /score     takes a `RolloutRequest`; returns a `Score`
     GET /health     returns a `SessionInfo`
 
-Everything is JSON, and an error is an `ErrorReply`. If a client disconnects, its rollout still runs to its
-end, because its calls are paid for. A client that repeats the request gets the result. The session has all
-state, and the service knows only the running requests.
+Everything is JSON, and an error is an `ErrorReply`. If a client disconnects, its rollout still runs to its end, because
+its calls are paid for. A client that repeats the request gets the result. The session has all state, and the service
+knows only the running requests.
 """
 
 from __future__ import annotations

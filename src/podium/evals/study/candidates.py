@@ -6,8 +6,8 @@ The value of a candidate is the sum of the weights of the kinds that it passed a
 is chosen if its value per dollar reaches a threshold, which rises with the share of the budget that chosen candidates
 take.
 
-Answers are kept, and limits, retries and budgets hold. A candidate that gives no
-answer is broken, and is asked nothing more.
+Answers are kept, and limits, retries and budgets hold. A candidate that gives no answer is broken, and is asked nothing
+more.
 """
 
 from __future__ import annotations

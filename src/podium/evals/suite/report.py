@@ -206,13 +206,8 @@ def _controls(table: SuiteTable, comparison: Comparison) -> SafeHtml:
             prose(controls[row.label]),
         )
 
-    headings = (
-        "control",
-        "accuracy",
-        f"{first.label} ahead by",
-        "verdict",
-        "what would explain the accuracy",
-    )
+    ahead_by = f"{first.label} ahead by"
+    headings = ("control", "accuracy", ahead_by, "verdict", "what would explain the accuracy")
     return fragment(tag("h3", f"Controls of {first.label}"), data_table(headings, map(line, shown)))
 
 
