@@ -23,7 +23,7 @@ _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 """A path object has one slash of "mysql://..." left."""
 IN_MEMORY = Path(":memory:")
 """The path that stands for tables in memory, which end with their connection."""
-HEADER = b"SQLite format 3\0"
+SQLITE_HEADER = b"SQLite format 3\0"
 """The first bytes of every SQLite file that is not empty."""
 BUSY_TIMEOUT_S = 30.0
 """How long one process waits for another that writes."""
@@ -47,20 +47,20 @@ def default_store_path(environ: Mapping[str, str] = os.environ) -> Path:
         raise UsageError(
             "PODIUM_STORE is the address of a server's database, and this needs a file; name a file instead."
         )
-    check_is_file(store)
+    refuse_database_address(store)
     return Path(store)
 
 
-def check_is_file(path: Path | str) -> None:
-    """Refuse the address of a database where only a file can be read. It is not repeated: it may have a password."""
+def refuse_database_address(path: Path | str) -> None:
+    """Refuse the address of a database where only a file can be read. The message omits it: it may have a password."""
     if _ADDRESS.match(str(path)):
         raise UsageError(
             "The store is the address of a database, and this needs a file; name a file instead."
         )
 
 
-def check_is_address_or_file(store: Path | str) -> None:
-    """Refuse an address that has lost a slash, which would be a folder whose name has the password."""
+def refuse_malformed_address(store: Path | str) -> None:
+    """Refuse an address that has lost a slash: it would become a folder, whose name has the password."""
     if _ADDRESS.match(str(store)) and "://" not in str(store):
         raise UsageError("The store's address has one slash too few; write postgresql://USER@HOST/DATABASE.")
 
@@ -81,7 +81,7 @@ class SQLiteSchema:
     """What to do about a file that cannot be used, as in "give another with --store"."""
     synchronous: Literal["FULL", "NORMAL"] = "FULL"
     """FULL: a commit survives a power cut. NORMAL: it survives the process, and takes a fifth of the time."""
-    shrinks: bool = False
+    incremental_vacuum: bool = False
     """Whether `PRAGMA incremental_vacuum` gives deleted pages back to the disk."""
 
     def open(self, path: Path, *, read_only: bool = False) -> sqlite3.Connection:
@@ -99,7 +99,7 @@ class SQLiteSchema:
                         path.touch(0o600)  # SQLite gives the files that it makes beside it the same mode.
                 connection = _connect_read_only(path) if read_only else connect(path)
                 failing.callback(connection.close)
-                self._check(connection, path, empty=not read_only)
+                self._check(connection, path, may_be_empty=not read_only)
                 if not read_only:
                     self._make(connection)
             except (OSError, sqlite3.Error) as error:
@@ -109,21 +109,23 @@ class SQLiteSchema:
             failing.pop_all()
         return connection
 
-    def _check(self, connection: sqlite3.Connection, path: Path, *, empty: bool) -> None:
-        # Count the tables first: a process that creates them writes them and the application id in one transaction.
+    def _check(self, connection: sqlite3.Connection, path: Path, *, may_be_empty: bool) -> None:
+        # Count the tables before reading the id: a process that creates them writes both in one transaction.
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         (application_id,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if application_id != self.application_id and (tables or not empty):
+        if may_be_empty and not tables:
+            return
+        if application_id != self.application_id:
             raise UsageError(f"{path} is an SQLite file, but not a {self.noun}; {self.way_out}.")
-        if version != self.version and (tables or not empty):
+        if version != self.version:
             raise UsageError(
                 f"{path} was written by another version of Podium (format {version}, this one knows "
                 f"{self.version}); {self.way_out}."
             )
 
     def _make(self, connection: sqlite3.Connection) -> None:
-        if self.shrinks:  # Before WAL mode, which writes to the file: it works only while the file is empty.
+        if self.incremental_vacuum:  # Before WAL mode, which writes to the file: it must be empty here.
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         # While another process writes the file's first tables, SQLite refuses this at once, whatever the busy timeout.
         retry_while_busy(lambda: connection.execute("PRAGMA journal_mode = WAL"))

@@ -164,7 +164,7 @@ def test_a_file_of_another_version_is_refused_in_a_sentence_and_stays(tmp_path: 
     with closing(sqlite3.connect(path)) as old:
         old.execute("CREATE TABLE spending (account TEXT, day TEXT, spent INTEGER, held INTEGER)")
         old.execute("INSERT INTO spending VALUES ('day', '2030-01-01', 5, 0)")
-        old.execute(f"PRAGMA application_id = {STATE.mark}")
+        old.execute(f"PRAGMA application_id = {STATE.application_id}")
         old.execute("PRAGMA user_version = 1")
         old.commit()
     with pytest.raises(UsageError, match=r"another version of Podium .* move it away"):

@@ -23,7 +23,7 @@ from podium.executor.estimate import (
     PlanEstimate,
     estimate_plan,
 )
-from podium.sqlite_files import check_is_address_or_file
+from podium.sqlite_files import refuse_malformed_address
 from podium.store.past_answers import PastAnswers, read_past_answers
 from podium.team.team import Team
 from podium.workflow import Workflow, topology
@@ -88,7 +88,7 @@ def _past(store: str | None) -> Mapping[str, PastAnswers]:
     """The past answers in the store. There are none if it is a database, or not made yet."""
     if store is None:
         return {}
-    check_is_address_or_file(store)
+    refuse_malformed_address(store)
     return read_past_answers(Path(store)) if Path(store).is_file() else {}
 
 

@@ -32,7 +32,7 @@ from podium.evals.study.result import Study
 from podium.evals.study.study_inputs import StudySettings
 from podium.evals.study.study_run import StudyRun
 from podium.files import lock_folder
-from podium.sqlite_files import check_is_file
+from podium.sqlite_files import refuse_database_address
 from podium.store import TraceStore
 from podium.team.team_file import open_pool
 
@@ -151,7 +151,7 @@ def _shadow(
     named = traffic.traces or team.trace_store
     if named is None:
         raise UsageError("The team keeps no traces (store = false); name a store with --traces.")
-    check_is_file(named)
+    refuse_database_address(named)
     path = Path(named)
     if not path.is_file():
         raise UsageError(f"There is no trace store at {path}; name one with --traces.")

@@ -20,7 +20,7 @@ from podium.cli.printable import counted, dollars, priced, print_columns, printa
 from podium.cli.terminal import json_output, open_console, open_trace_store, plain_table, print_json
 from podium.errors import UsageError
 from podium.files import named_file
-from podium.sqlite_files import HEADER, default_store_path
+from podium.sqlite_files import SQLITE_HEADER, default_store_path
 from podium.store import TraceStore
 from podium.store.query import OutcomeFilter, TraceFilters, TraceSummary
 from podium.trace import Outcome, TraceStatus
@@ -194,7 +194,7 @@ def import_traces(file: Path, /, *, store: StoreFile = None) -> int:
 
 def _is_database(file: Path) -> bool:
     with file.open("rb") as there:
-        return there.read(len(HEADER)) == HEADER
+        return there.read(len(SQLITE_HEADER)) == SQLITE_HEADER
 
 
 def _named_store(store: Path | None) -> Path | None:

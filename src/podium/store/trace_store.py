@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from podium.errors import UnknownTraceError, UnreadableTraceError, UsageError
-from podium.sqlite_files import check_is_address_or_file, check_is_file, data_folder
+from podium.sqlite_files import data_folder, refuse_database_address, refuse_malformed_address
 from podium.store.database import Database
 from podium.store.query import (
     ALL_TRACES,
@@ -73,7 +73,8 @@ class TraceStore:
         alone: bool = True,
         **bounds: Any,
     ) -> None:
-        (check_is_file if isinstance(location, Path) else check_is_address_or_file)(location)
+        refuse = refuse_database_address if isinstance(location, Path) else refuse_malformed_address
+        refuse(location)
         address = str(location)
         file = None if "://" in address else Path(location).expanduser()
         if file is not None and (read_only or not create):

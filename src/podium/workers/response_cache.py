@@ -48,7 +48,7 @@ _SCHEMA = SQLiteSchema(
     way_out="give another file",
     # A power cut may lose the last replies, but syncing each reply would delay all calls on slow disks.
     synchronous="NORMAL",
-    shrinks=True,
+    incremental_vacuum=True,
 )
 _FIND = "SELECT reply FROM replies WHERE key = ?"
 _INSERT = (

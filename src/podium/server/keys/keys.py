@@ -25,7 +25,7 @@ from podium.server.keys.key_store import (
     matches_digest,
     public_part,
 )
-from podium.sqlite_files import check_is_address_or_file, default_store
+from podium.sqlite_files import default_store, refuse_malformed_address
 
 _FRESH_S = 1.0
 """Seconds for which keys that were read are used again. A removed key is refused after this time at the latest."""
@@ -193,7 +193,7 @@ def open_key_store(
         UsageError: the keys cannot be opened, or a package is missing.
     """
     location = str(store or default_store(environ))
-    check_is_address_or_file(location)
+    refuse_malformed_address(location)
     if "://" in location:
         return KeyStore(location)
     return KeyStore(Path(location).expanduser().with_name(FILE), create=create)
