@@ -28,9 +28,9 @@ from podium.errors import UsageError
 
 MAX_LINE_BYTES = 2**28
 """The most bytes of a line. The longest line of known data sets, with packed test cases, has a fifth of that."""
-_BROKEN = (ValueError, OSError, EOFError, RecursionError, zlib.error, csv.Error)
+_READ_ERRORS = (ValueError, OSError, EOFError, RecursionError, zlib.error, csv.Error)
 """Raised by readers for a file that is broken as a whole."""
-_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+_HALF_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def read_rows(file: Path, columns: Collection[str] = (), *, allow_missing: bool 
                 yield replace(row, values=row.values | dict.fromkeys(missing))
             else:
                 yield Row(row.location, error=f"it has no column {missing[0]}") if missing else row
-    except _BROKEN as error:
+    except _READ_ERRORS as error:
         reason = str(error).partition("\n")[0]
         raise UsageError(f"{file} cannot be read as {kind[1:]}: {reason}; fix or replace it.") from None
 
@@ -147,7 +147,7 @@ def _json(file: Path, columns: Collection[str]) -> Iterator[Row]:
 def _parsed(text: str) -> Any:
     """Parse JSON. Halves of surrogate pairs, which UTF-8 cannot contain, become replacement characters."""
     value = json.loads(text)
-    if not _HALF.search(text):
+    if not _HALF_SURROGATE.search(text):
         return value
     replaced = (
         json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass").decode("utf-16", "replace")

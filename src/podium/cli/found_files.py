@@ -22,13 +22,13 @@ from podium.errors import UsageError
 
 FILE = "team.toml"
 """The file of the working folder that commands find."""
-_DATA = frozenset({"store", "cache", "recording", "ratings"})
+_DATA_KEYS = frozenset({"store", "cache", "recording", "ratings"})
 """Keys whose files hold data alone. They change with use, and a change of one asks for no new trust."""
-_TABLES = frozenset({"file", "files", "tasks"})
+_TABLE_KEYS = frozenset({"file", "files", "tasks"})
 """Keys whose files hold data alone if they are tables of questions or recordings."""
 _PACKAGE = Path(__file__).parent.parent
-_MOST_BYTES = 2**28
-_MOST_FILES = 256
+_MAX_BYTES = 2**28
+_MAX_FILES = 256
 
 
 class FoundFiles:
@@ -50,10 +50,10 @@ class FoundFiles:
         self.digests: dict[str, str] = {}
         """SHA-256 of each file by its real path. Files of the package are left out."""
         self._acts: dict[str, None] = {}
-        self._ahead = deque([(path, True)])  # No recursion: files may name one another in a long chain.
+        self._queue = deque([(path, True)])  # No recursion: files may name one another in a long chain.
         seen: set[tuple[Path, bool]] = set()
-        while self._ahead:
-            file, is_toml = self._ahead.popleft()
+        while self._queue:
+            file, is_toml = self._queue.popleft()
             if (file.absolute(), is_toml) not in seen:
                 seen.add((file.absolute(), is_toml))
                 self._take(file, is_toml, content)
@@ -81,9 +81,9 @@ class FoundFiles:
             if self.digests.setdefault(real, digest) != digest:
                 # It is read again where two texts refer to it. What differs then must match no trust.
                 self.digests[real] = "changed while it was read"
-        if len(self.digests) > _MOST_FILES:
+        if len(self.digests) > _MAX_FILES:
             raise UsageError(
-                f"The settings found here refer to more than {_MOST_FILES} files; leave some out."
+                f"The settings found here refer to more than {_MAX_FILES} files; leave some out."
             )
         if is_toml:
             self.toml[path.absolute()] = content
@@ -105,7 +105,7 @@ class FoundFiles:
         elif isinstance(value, list):
             for item in value:
                 self._follow(item, folder, key)
-        elif isinstance(value, str) and value and key not in _DATA:
+        elif isinstance(value, str) and value and key not in _DATA_KEYS:
             from podium.rows import is_table  # noqa: PLC0415 - not loaded where a found file only sets limits
             from podium.workers.pool import pool_file  # noqa: PLC0415 - the same
 
@@ -114,8 +114,8 @@ class FoundFiles:
                 path = folder / value.rpartition("@")[0]
             if os.path.isdir(path):
                 path /= "podium.json"
-            if not (key in _TABLES and is_table(path)):
-                self._ahead.append((path, key == "pool" or path.suffix == ".toml"))
+            if not (key in _TABLE_KEYS and is_table(path)):
+                self._queue.append((path, key == "pool" or path.suffix == ".toml"))
 
     def _add_module(self, table: Mapping[str, Any], folder: Path) -> None:
         function, path = table.get("callable"), table.get("path")
@@ -123,7 +123,7 @@ class FoundFiles:
             module = folder / path
             for part in function.partition(":")[0].split("."):
                 module /= part
-                self._ahead += ((module.with_name(f"{part}.py"), False), (module / "__init__.py", False))
+                self._queue += ((module.with_name(f"{part}.py"), False), (module / "__init__.py", False))
 
 
 def _describe_acts(table: Mapping[str, Any]) -> Iterator[str]:
@@ -159,11 +159,11 @@ def read_regular(path: Path) -> bytes | None:
     if not os.path.isfile(path):
         return None
     try:
-        return read_file(path, _MOST_BYTES)
+        return read_file(path, _MAX_BYTES)
     except OSError as error:
         if error.errno == errno.EFBIG:
             raise UsageError(
-                f"{path} is larger than {_MOST_BYTES // 2**20} MiB, too large for a file to trust."
+                f"{path} is larger than {_MAX_BYTES // 2**20} MiB, too large for a file to trust."
             ) from None
         return None
 

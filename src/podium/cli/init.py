@@ -17,7 +17,7 @@ from podium.cli.options import Flag
 from podium.cli.output_files import parent_folder, refuse_existing
 from podium.cli.pool import CHECKING, print_check_results
 from podium.cli.printable import counted, printable, say
-from podium.cli.proposal import USUAL_PORT, Proposal, free_port, propose, size
+from podium.cli.proposal import USUAL_PORT, Proposal, describe_size, free_port, propose
 from podium.cli.terminal import confirm, open_console, print_json
 from podium.cli.trust import trust
 from podium.config.toml_text import toml_text
@@ -172,7 +172,7 @@ def _print_servers(servers: Sequence[FoundServer]) -> None:
 
 
 def _describe_model(model: FoundModel) -> str:
-    facts = [] if model.parameters is None else [f"{size(model.parameters)} parameters"]
+    facts = [] if model.parameters is None else [f"{describe_size(model.parameters)} parameters"]
     if model.context_tokens is not None:
         largest = model.largest_context or 0
         could = f" of {largest:,}" if largest > model.context_tokens else ""

@@ -19,7 +19,7 @@ from podium.server.keys.keys import open_key_store
 from podium.workers.spend_limit import NANO_PER_USD
 
 T = TypeVar("T")
-_MOST_RPM = 60_000
+_MAX_RPM = 60_000
 _NAME = re.compile(r"\w(?:[\w .@+-]{0,62}\w)?")
 
 
@@ -49,8 +49,8 @@ def add(
         raise UsageError(
             f"{shorten(name, 80)!r} cannot be a key's name: use up to 64 letters, digits, spaces and . @ + - _."
         )
-    if rpm is not None and not 1 <= rpm <= _MOST_RPM:
-        raise UsageError(f"--rpm {rpm}: give from 1 to {_MOST_RPM} requests a minute.")
+    if rpm is not None and not 1 <= rpm <= _MAX_RPM:
+        raise UsageError(f"--rpm {rpm}: give from 1 to {_MAX_RPM} requests a minute.")
     secret = Secret.new()
     caller = Caller(
         name=name,

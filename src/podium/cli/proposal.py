@@ -76,9 +76,9 @@ class Proposal:
             )
         if first.parameters is not None and first.parameters < _SMALL:
             notes.append(
-                f"{self.conductor} has {size(first.parameters)} parameters, and so small a model conducts badly "
-                f"untrained: it may be right more often alone, with --planner single:{self.conductor}. podium study "
-                "tells on your own questions."
+                f"{self.conductor} has {describe_size(first.parameters)} parameters, and so small a model conducts "
+                f"badly untrained: it may be right more often alone, with --planner single:{self.conductor}. podium "
+                "study tells on your own questions."
             )
         assumed = [name for name, model in zip(self.names, self.models, strict=True) if model.assumed]
         if assumed:
@@ -113,7 +113,7 @@ class Proposal:
         model = self.models[position]
         if model.about:
             return model.about
-        facts = [] if model.parameters is None else [f"{size(model.parameters)} parameters"]
+        facts = [] if model.parameters is None else [f"{describe_size(model.parameters)} parameters"]
         facts += [what for name, what in _GOOD_AT if name.search(model.name.casefold())]
         if model.thinks:
             facts.append("thinks first")
@@ -143,7 +143,7 @@ def free_port(servers: Sequence[FoundServer]) -> int:
     return next(port for port in count(USUAL_PORT) if port not in taken)
 
 
-def size(parameters: int) -> str:
+def describe_size(parameters: int) -> str:
     """A number of parameters, as "1.5 B"."""
     unit, name = (10**9, "B") if parameters >= 10**9 else (10**6, "M")
     return f"{round(parameters / unit, 1 if parameters < 10**10 and unit == 10**9 else 0):g} {name}"

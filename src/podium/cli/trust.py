@@ -50,7 +50,7 @@ def trust_file(
         yes: Trust it without asking.
     """
     if list_:
-        print_columns([(kept.since, name) for name, kept in all_trusted().items()])
+        print_columns([(kept.since, name) for name, kept in trusted_files().items()])
         return 0
     if revoke_:
         if not revoke(file):
@@ -99,9 +99,9 @@ class FoundTeam:
         return FoundFiles(self.path, self._content)
 
     @cached_property
-    def trusted_before(self) -> Trusted | None:
+    def trusted_before(self) -> TrustedFile | None:
         """What the user trusted of this file, at whatever content."""
-        return all_trusted().get(_key(self.path))
+        return trusted_files().get(_key(self.path))
 
     @cached_property
     def settings_by_key(self) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def _join_at_most(texts: Sequence[str], most: int) -> str:
 
 
 @dataclass(frozen=True)
-class Trusted:
+class TrustedFile:
     """A settings file as the user trusted it."""
 
     digests: Mapping[str, str]
@@ -179,9 +179,9 @@ class Trusted:
         """What is not as it was trusted, as "team.toml has changed". Empty if all is."""
         now, then = files.digests, self.digests
         return (
-            *(f"{_short(name)} has changed" for name in now if name in then and now[name] != then[name]),
-            *(f"{_short(name)} is new" for name in now if name not in then),
-            *(f"{_short(name)} is gone" for name in then if name not in now),
+            *(f"{_short_path(name)} has changed" for name in now if name in then and now[name] != then[name]),
+            *(f"{_short_path(name)} is new" for name in now if name not in then),
+            *(f"{_short_path(name)} is gone" for name in then if name not in now),
         )
 
 
@@ -193,7 +193,7 @@ def trusted_path() -> Path:
     return folder / "trusted.json"
 
 
-def all_trusted() -> dict[str, Trusted]:
+def trusted_files() -> dict[str, TrustedFile]:
     """All trusted settings files, by their real folder and name."""
     path = trusted_path()
     if not path.exists():
@@ -204,26 +204,27 @@ def all_trusted() -> dict[str, Trusted]:
             f"Others can write {path}, so it says nothing of what you trust; remove it, and trust again."
         )
     try:
-        return {file: Trusted(**entry) for file, entry in json.loads(read_file(path)).items()}
+        return {file: TrustedFile(**entry) for file, entry in json.loads(read_file(path)).items()}
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise UsageError(f"{path} cannot be read ({error}); remove it, and trust again.") from None
 
 
 def trust(files: FoundFiles) -> None:
     """Keep that the user trusts these files, as they were read."""
-    _write(all_trusted() | {_key(files.path): Trusted(files.digests, datetime.now(UTC).date().isoformat())})
+    today = datetime.now(UTC).date().isoformat()
+    _write(trusted_files() | {_key(files.path): TrustedFile(files.digests, today)})
 
 
 def revoke(path: Path) -> bool:
     """Trust a settings file no longer; it need not exist. False: it was not trusted."""
-    kept = all_trusted()
+    kept = trusted_files()
     if kept.pop(_key(path), None) is None:
         return False
     _write(kept)
     return True
 
 
-def _write(kept: Mapping[str, Trusted]) -> None:
+def _write(kept: Mapping[str, TrustedFile]) -> None:
     path = trusted_path()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -240,7 +241,7 @@ def _key(path: Path) -> str:
     return str(Path(os.path.realpath(path.parent)) / path.name)
 
 
-def _short(name: str) -> str:
+def _short_path(name: str) -> str:
     """A path for a sentence: seen from the working folder where it is below it."""
     path, working_folder = Path(name), Path(os.path.realpath("."))
     return str(path.relative_to(working_folder)) if path.is_relative_to(working_folder) else name

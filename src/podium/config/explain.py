@@ -42,7 +42,7 @@ def item_name(items: list[Any], index: int) -> str:
     return name if isinstance(name, str) and name.isprintable() else str(index)
 
 
-def show(key: Sequence[str], value: Any) -> str:
+def show_value(key: Sequence[str], value: Any) -> str:
     """A value as TOML writes it, shortened; values of keys that look secret are hidden."""
     if key and re.search("key|secret|password|authorization|token$", key[-1], re.IGNORECASE):
         return "set to something unusable"
@@ -52,7 +52,7 @@ def show(key: Sequence[str], value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-_WANTED = {
+_EXPECTED = {
     "string_type": "text in quotes",
     "int_type": "a whole number",
     "int_from_float": "a whole number",
@@ -79,7 +79,7 @@ def explain(problem: ErrorDetails, model: type[BaseModel], tables: Any) -> tuple
         return where, f"the key {dotted!r} is missing; add it."
     if kind == "value_error":
         message = problem["msg"].removeprefix("Value error, ")
-        return where + _named(message, value), f"{dotted + ': ' if dotted else ''}{message}"
+        return where + _path_named_in(message, value), f"{dotted + ': ' if dotted else ''}{message}"
     if kind == "union_tag_not_found":
         return where, f"{dotted} lacks the key {context['discriminator']}; add it."
     choices = re.findall(r"'([^']*)'", str(context.get("expected_tags") or context.get("expected") or ""))
@@ -87,14 +87,14 @@ def explain(problem: ErrorDetails, model: type[BaseModel], tables: Any) -> tuple
         tag = str(context["discriminator"]).strip("'")
         where, key, value = (*where, tag), [*key, tag], context["tag"]
         dotted = ".".join(key)
-    found = f"{dotted or 'the whole'} is {show(key, value)}"
+    found = f"{dotted or 'the whole'} is {show_value(key, value)}"
     if choices:
         return where, f"{found}; {suggestion(str(value), choices)}"
-    wanted = _WANTED.get(kind) or re.sub(r"^Input should be ", "", problem["msg"])
+    wanted = _EXPECTED.get(kind) or re.sub(r"^Input should be ", "", problem["msg"])
     return where, f"{found}, but it should be {wanted}."
 
 
-def _named(sentence: str, table: Any) -> Where:
+def _path_named_in(sentence: str, table: Any) -> Where:
     """The path to the first key of `table` that `sentence` names, such as "limits.rpm"; empty if it names none."""
     ways = {".".join(map(str, where)): where for where, _ in walk(table)}
     return next((ways[word] for word in re.findall(r"[\w.-]*\w", sentence) if word in ways), ())

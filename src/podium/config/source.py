@@ -18,7 +18,7 @@ from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from podium.config.explain import explain, item_name, show, suggestion
+from podium.config.explain import explain, item_name, show_value, suggestion
 from podium.config.toml_lines import Where, find_line, walk
 from podium.config.toml_text import toml_key, toml_value
 from podium.errors import ConfigError
@@ -69,7 +69,7 @@ def override(tables: dict[str, Any], text: str, source: str) -> AppliedOverride:
         current = current.setdefault(part, {}) if isinstance(current, dict) else current[part]
         if not isinstance(current, dict | list):
             raise ConfigError(
-                f"Override {text!r}: {'.'.join(key)} is {show(key, current)}, which has no keys of its own."
+                f"Override {text!r}: {'.'.join(key)} is {show_value(key, current)}, which has no keys of its own."
             )
 
 
