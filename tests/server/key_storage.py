@@ -9,7 +9,7 @@ from typing import Any
 
 from podium.server.keys import Caller, Keys, open_key_store
 from podium.server.keys.caller import KeyAllowance
-from podium.server.keys.key_store import KeyStore, Secret, StoredKey
+from podium.server.keys.key_store import KeyStore, NewKey, StoredKey
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class KeyStorage:
 
     async def added(self, name: str = "web", *, budget: str | None = None, **may: Any) -> tuple[str, Caller]:
         """Make a key; its text, and who asks with it."""
-        secret = Secret.new()
+        secret = NewKey.generate()
         allowance = None if budget is None else KeyAllowance.read(budget)
         caller = Caller(name=name, id=secret.id, allowance=allowance, **may)
         key_store = self.open()

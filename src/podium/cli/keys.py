@@ -14,7 +14,7 @@ from podium.cli.team_file import found_store
 from podium.cli.terminal import print_json
 from podium.errors import UsageError
 from podium.server.keys.caller import Caller, KeyAllowance
-from podium.server.keys.key_store import KeySpending, KeyStore, Secret, StoredKey
+from podium.server.keys.key_store import KeySpending, KeyStore, NewKey, StoredKey
 from podium.server.keys.keys import open_key_store
 from podium.workers.spend_limit import NANO_PER_USD
 
@@ -51,7 +51,7 @@ def add(
         )
     if rpm is not None and not 1 <= rpm <= _MAX_RPM:
         raise UsageError(f"--rpm {rpm}: give from 1 to {_MAX_RPM} requests a minute.")
-    secret = Secret.new()
+    secret = NewKey.generate()
     caller = Caller(
         name=name,
         admin=admin,

@@ -12,7 +12,7 @@ import pytest
 from key_storage import KeyStorage
 
 from podium.errors import UsageError
-from podium.server.keys.key_store import KeySpending, KeyStore, Secret, StoredKey
+from podium.server.keys.key_store import KeySpending, KeyStore, NewKey, StoredKey
 from podium.server.keys.keys import FILE
 
 
@@ -29,7 +29,7 @@ async def test_register_returns_key_settings_as_given(storage: KeyStorage) -> No
 
 async def test_key_name_is_unique(storage: KeyStorage) -> None:
     _, caller = await storage.added("web", rpm=2)
-    key_store, secret = storage.open(), Secret.new()
+    key_store, secret = storage.open(), NewKey.generate()
     again = StoredKey(replace(caller, id=secret.id), secret.digest, datetime.now(UTC))
     assert not await key_store.add(again)
     assert not await key_store.add(replace(again, caller=replace(caller, name="other"))), (

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from podium.errors import UsageError
 from podium.server.keys import Caller
 from podium.server.keys.caller import KeyAllowance
-from podium.server.keys.key_store import Secret, matches_digest, public_part
+from podium.server.keys.key_store import NewKey, matches_digest, public_part
 
 
 def test_a_key_has_256_random_bits_behind_a_public_beginning() -> None:
-    made = [Secret.new() for _ in range(200)]
+    made = [NewKey.generate() for _ in range(200)]
     assert len({secret.text for secret in made}) == 200
     for secret in made:
         assert secret.text.startswith(f"{secret.id}-")
@@ -26,13 +26,13 @@ def test_a_key_has_256_random_bits_behind_a_public_beginning() -> None:
 
 
 def test_a_key_is_not_shown_by_printing_it() -> None:
-    secret = Secret.new()
+    secret = NewKey.generate()
     assert secret.text not in repr(secret)
     assert secret.text[12:] not in repr(secret)
 
 
 def test_one_letter_more_less_or_other_is_another_key() -> None:
-    secret = Secret.new()
+    secret = NewKey.generate()
     for text in (secret.text[:-1], secret.text + "A", secret.text[:-1] + "!", secret.text.swapcase(), ""):
         assert not matches_digest(text, secret.digest)
 
@@ -45,7 +45,7 @@ def test_digests_are_compared_in_constant_time_and_nowhere_else(monkeypatch: pyt
         compared.append((first, second))
         return really(first, second)
 
-    secret = Secret.new()
+    secret = NewKey.generate()
     monkeypatch.setattr(hmac, "compare_digest", compare)
     assert matches_digest(secret.text, secret.digest)
     assert compared == [(secret.digest, secret.digest)]

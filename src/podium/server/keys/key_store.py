@@ -259,7 +259,7 @@ def _stored(row: Sequence[Any]) -> StoredKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Secret:
+class NewKey:
     """A new key. It cannot be read again later."""
 
     id: str
@@ -268,7 +268,7 @@ class Secret:
     """The whole key."""
 
     @classmethod
-    def new(cls) -> Secret:
+    def generate(cls) -> NewKey:
         """Make a key of 256 bits of the system's randomness."""
         public = f"pk-{secrets.token_hex(4)}"
         return cls(public, f"{public}-{secrets.token_urlsafe(32)}")
