@@ -47,42 +47,41 @@ class BackgroundTable:
 
     def __init__(self, store: TraceStore) -> None:
         self._store = store
-        self._database = store.database
 
     async def add(self, trace: Trace, holder: str) -> None:
         """Add a response, which the server `holder` makes. The response becomes `trace` if that server ends."""
         values = {"id": trace.id, "owner": trace.owner, "document": to_json(trace), "holder": holder}
         row = insert(BACKGROUND).values(**values, heartbeat=SqlNow(), begun=0, cancelled=0)
-        await self._database.run(row)
+        await self._store.database.run(row)
 
     async def begin(self, id: str) -> None:
         """Record that a response's turn has come."""
-        await self._database.run(update(BACKGROUND).where(_B.id == id).values(begun=1))
+        await self._store.database.run(update(BACKGROUND).where(_B.id == id).values(begun=1))
 
     async def heartbeat(self, holder: str) -> dict[str, bool]:
         """Record a heartbeat of a server. Returns its responses, and whether each must be cancelled."""
         mine = update(BACKGROUND).where(_B.holder == holder).values(heartbeat=SqlNow())
-        rows = await self._database.run(mine.returning(_B.id, _B.cancelled))
+        rows = await self._store.database.run(mine.returning(_B.id, _B.cancelled))
         return {id: bool(cancelled) for id, cancelled in rows}
 
     async def cancel(self, id: str) -> None:
         """Ask the server that makes a response to cancel it."""
-        await self._database.run(update(BACKGROUND).where(_B.id == id).values(cancelled=1))
+        await self._store.database.run(update(BACKGROUND).where(_B.id == id).values(cancelled=1))
 
     async def end(self, id: str, holder: str) -> bool:
         """Remove a response whose trace is stored. Returns False if `holder` has lost the response."""
         mine = delete(BACKGROUND).where(_B.id == id, _B.holder == holder)
-        return bool(await self._database.run(mine.returning(_B.id)))
+        return bool(await self._store.database.run(mine.returning(_B.id)))
 
     async def delete(self, id: str) -> None:
         """Delete a response. The server that makes it stops, and keeps no trace."""
-        await self._database.run(delete(BACKGROUND).where(_B.id == id))
+        await self._store.database.run(delete(BACKGROUND).where(_B.id == id))
 
     async def find(self, id: str, owner: str | None = None) -> BackgroundRow | None:
         """The response with this id and, if given, this owner. None unless it is being made. If its server has ended,
         its trace is stored instead."""
         columns = (_B.owner, _B.document, _B.begun, _is_lost().label("lost"))
-        while rows := await self._database.run(select(*columns).where(_B.id == id)):
+        while rows := await self._store.database.run(select(*columns).where(_B.id == id)):
             of, document, begun, lost = rows[0]
             if owner not in (None, of):
                 return None
@@ -97,13 +96,13 @@ class BackgroundTable:
         mine = uuid4().hex
         # Without this read, an idle server would lock the file.
         lost = select(_B.id).where(_is_lost()).limit(1)
-        while rows := await self._database.run(lost):
+        while rows := await self._store.database.run(lost):
             taken = update(BACKGROUND).where(_B.id == rows[0][0], _is_lost())
             taken = taken.values(holder=mine, heartbeat=SqlNow())
-            for id, owner, document in await self._database.run(
+            for id, owner, document in await self._store.database.run(
                 taken.returning(_B.id, _B.owner, _B.document)
             ):
-                if not await self._database.run(select(DOCUMENTS.c.id).where(DOCUMENTS.c.id == id)):
+                if not await self._store.database.run(select(DOCUMENTS.c.id).where(DOCUMENTS.c.id == id)):
                     self._store.add(_trace(id, owner, document))
                     await self._store.to_thread(self._store.flush)
                 await self.end(id, mine)
