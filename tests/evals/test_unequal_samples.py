@@ -130,5 +130,5 @@ async def test_uncached_rotations_give_the_same_accuracy(
 ) -> None:
     answers = await answers_of(tmp_path, random_given(Random("kept")))
     kept = [committee_accuracy(answers, plan).tolist() for plan in ((0,), (0, 1), (1, 1, 2))]
-    monkeypatch.setattr("podium.planners.answers._KEPT", 0)
+    monkeypatch.setattr("podium.planners.answers._MAX_KEPT_ANSWERS", 0)
     assert [committee_accuracy(answers, plan).tolist() for plan in ((0,), (0, 1), (1, 1, 2))] == kept
