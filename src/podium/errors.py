@@ -80,7 +80,8 @@ WorkerErrorKind = Literal[
 ]
 """A stable word for metrics. "context": the messages do not fit in the model's. "unready": the worker could not be
 built. "missing": a tool has nothing to work on, since earlier steps failed. "budget": a budget refuses the plan.
-"environment": training made the worker fail."""
+"open": the circuit breaker is open. "exhausted": a script or a team has no answer. "unrecorded": a recording or the
+response cache lacks the answer. "environment": training made the worker fail."""
 
 
 class WorkerError(PodiumError):

@@ -116,11 +116,7 @@ def show(
 
 
 def export(
-    file: Path | None = None,
-    /,
-    *,
-    chosen: FilterOptions = FilterOptions(),
-    store: StoreFile = None,
+    file: Path | None = None, /, *, chosen: FilterOptions = FilterOptions(), store: StoreFile = None
 ) -> int:
     """Write traces as JSONL, oldest first.
 

@@ -271,12 +271,6 @@ class _QuestionRun:
         self._round = OpenRound(number, self._history.earlier_rounds, began, planning)
         return self._round
 
-    def _record_plan(self, round_: OpenRound, plan: Plan) -> RoundTrace:
-        runner = self._runner
-        fallback = fallback_workflow(plan.decision, runner.pool, runner.plan_fallback)
-        round_.trace = RoundTrace(plan=plan, fallback=None if round_.number else fallback)
-        return round_.trace
-
     def begin_execution(self, round_: OpenRound, plan: Plan) -> Execution | None:
         """Send the event of the plan, and make its execution. None if there is no workflow to run."""
         trace = self._record_plan(round_, plan)
@@ -324,6 +318,12 @@ class _QuestionRun:
         else:
             trace = history.add_run(trace, trace.workflow, execution.spans)
         self._emit(RoundEnded(round_.number, trace))
+
+    def _record_plan(self, round_: OpenRound, plan: Plan) -> RoundTrace:
+        runner = self._runner
+        fallback = fallback_workflow(plan.decision, runner.pool, runner.plan_fallback)
+        round_.trace = RoundTrace(plan=plan, fallback=None if round_.number else fallback)
+        return round_.trace
 
     def _end(self, *, cancelled: bool = False, trouble: str | None = None) -> Trace:
         """Make the trace of the question as far as it came. `trouble` is why storage stopped it."""
