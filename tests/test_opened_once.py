@@ -84,4 +84,4 @@ def test_call_stack_to_a_policy_or_worker_is_short(opened: dict[str, Any]) -> No
     planned = opened["ask"]["frames"]
     assert len(planned["policy"]) <= 9, planned["policy"]
     answered = opened["one worker"]["frames"]
-    assert len(answered["worker"]) <= 10, answered["worker"]
+    assert len(answered["worker"]) <= 10, "\n".join(answered["worker"])

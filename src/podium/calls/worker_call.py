@@ -231,9 +231,9 @@ class WorkerCall:
             return await asyncio.shield(first)
 
     async def _try(self, *, hedge: bool = False, begun: asyncio.Future[None] | None = None) -> Reply:
-        """Make one try, once budgets, breaker and rate limiter allow it, which sets `begun`. A hedge is a try while
-        another is in flight. A `RefusalError` says that a budget refuses it."""
-        channel, ledger = self._channel, self._context.ledger
+        """Make one try within the worker's time limit, once budgets, breaker and rate limiter allow it, which sets
+        `begun`. A hedge is a try while another is in flight. A `RefusalError` says that a budget refuses it."""
+        worker, channel, context = self._worker, self._channel, self._context
         reservation, lock = (self._reserve_hedge(), None) if hedge else await self._reserve()
         self._calls_to_reserve, receipt = 0, Receipt()
         try:
@@ -241,45 +241,38 @@ class WorkerCall:
             try:
                 if begun is not None:
                     begun.set_result(None)
-                return await self._attempt(receipt, hedge=hedge, probe=probe)
+                request = self._request_with(receipt)
+                began, started = asyncio.get_running_loop().time(), context.elapsed()
+                try:
+                    if worker.traits.keeps_time_limit:
+                        reply = await worker.answer(request)
+                    else:
+                        async with time_limit(worker.limits.timeout, _GRACE_S):
+                            reply = await worker.answer(request)
+                except WorkerError as error:
+                    self._record(started, hedge, error.kind, str(error), receipt.spent)
+                    if receipt.spent != Spent():
+                        self._learn(receipt.spent.usage)
+                    channel.record_failure(began, error, probe=probe)
+                    raise
+                except BaseException as error:
+                    channel.breaker.release(probe=probe)
+                    if isinstance(error, asyncio.CancelledError):
+                        self._record(started, hedge, "cancelled", "Cancelled while in flight.", receipt.spent)
+                    raise
+                receipt.spent = reply.spent(worker.profile)
+                self._record(started, hedge)
+                self._learn(reply.usage)
+                channel.record_success(began, reply.usage)
+                return reply
             finally:
-                tokens = receipt.spent.usage.tokens or self._size.estimated_tokens
-                channel.rate_limiter.release(permit, tokens)
+                channel.rate_limiter.release(
+                    permit, receipt.spent.usage.tokens or self._size.estimated_tokens
+                )
         finally:
-            ledger.settle(reservation, receipt.spent, usd=not self._hands_on_limits)
+            context.ledger.settle(reservation, receipt.spent, usd=not self._hands_on_limits)
             if lock is not None:
                 lock.release()
-
-    async def _attempt(self, receipt: Receipt, *, hedge: bool, probe: bool) -> Reply:
-        """Call the worker within its time limit, and record how the attempt ends. The receipt gets what it took."""
-        worker, channel = self._worker, self._channel
-        request = self._request_with(receipt)
-        began, started = asyncio.get_running_loop().time(), self._context.elapsed()
-        try:
-            reply = await self._answer_in_time(request)
-        except WorkerError as error:
-            self._record(started, hedge, error.kind, str(error), receipt.spent)
-            if receipt.spent != Spent():
-                self._learn(receipt.spent.usage)
-            channel.record_failure(began, error, probe=probe)
-            raise
-        except BaseException as error:
-            channel.breaker.release(probe=probe)
-            if isinstance(error, asyncio.CancelledError):
-                self._record(started, hedge, "cancelled", "Cancelled while in flight.", receipt.spent)
-            raise
-        receipt.spent = reply.spent(worker.profile)
-        self._record(started, hedge)
-        self._learn(reply.usage)
-        channel.record_success(began, reply.usage)
-        return reply
-
-    async def _answer_in_time(self, request: Request) -> Reply:
-        worker = self._worker
-        if worker.traits.keeps_time_limit:
-            return await worker.answer(request)
-        async with time_limit(worker.limits.timeout, _GRACE_S):
-            return await worker.answer(request)
 
     async def _reserve(self) -> tuple[Reservation, asyncio.Lock | None]:
         """Reserve the most that a try may take.
