@@ -38,7 +38,7 @@ from podium.calls import Dispatcher
 from podium.conductor import PromptSettings
 from podium.conductor.planner import Conductor
 from podium.conductor.policy import Completion, Sampling, WorkerPolicy
-from podium.planner import PlanCalls
+from podium.planner import PlanCallContext
 from podium.team.runner import Runner
 from podium.team.team_file import open_pool
 from podium.trace import Trace
@@ -92,7 +92,7 @@ class FixedPolicy:
     plan_format: None = None
 
     async def complete(
-        self, messages: tuple[Message, ...], sampling: Sampling, calls: PlanCalls | None = None
+        self, messages: tuple[Message, ...], sampling: Sampling, calls: PlanCallContext | None = None
     ) -> Completion:
         read = await self.policy.complete(messages, replace(sampling, max_tokens=1, schema=None), calls)
         written = render(self.plans.pop(0), "structured", names=(*PROFILES,), thought="Both.")

@@ -1,8 +1,8 @@
 """The exceptions that users or several modules meet. An exception of one module or folder is defined there.
 
 A bad plan is a value and no exception, `podium.workflow.PlanError`: it is a training signal. A `WorkerError` and a
-`RefusalError` are caught where the call was made, and are recorded in the trace. A `GraderError` makes the rollout one
-that failed by its infrastructure. Podium's own bugs are ordinary exceptions and escape.
+`BudgetRefusalError` are caught where the call was made, and are recorded in the trace. A `GraderError` makes the
+rollout one that failed by its infrastructure. Podium's own bugs are ordinary exceptions and escape.
 """
 
 from __future__ import annotations
@@ -78,10 +78,15 @@ WorkerErrorKind = Literal[
     "unready",
     "unrecorded",
 ]
-"""A stable word for metrics. "context": the messages do not fit in the model's. "unready": the worker could not be
-built. "missing": a tool has nothing to work on, since earlier steps failed. "budget": a budget refuses the plan.
-"open": the circuit breaker is open. "exhausted": a script or a team has no answer. "unrecorded": a recording or the
-response cache lacks the answer. "environment": training made the worker fail."""
+"""A stable word for metrics.
+
+Of the network: "connection": no connection, or it broke. "timeout": no answer in time. "limited": the provider's rate
+limit (429). "status": another error status. "protocol": a reply that cannot be read. "refused": the model or its
+provider refuses to answer. "context": the messages do not fit in the model's context.
+
+Of Podium: "budget": a budget refuses the plan. "open": the circuit breaker is open. "unready": the worker could not be
+built. "missing": a tool has nothing to work on, since earlier steps failed. "exhausted": a script or a team has no
+answer. "unrecorded": a recording or the response cache lacks the answer. "environment": training made it fail."""
 
 
 class WorkerError(PodiumError):
@@ -102,7 +107,7 @@ class WorkerError(PodiumError):
         self.retry_after_s = retry_after_s
 
 
-class RefusalError(Exception):
+class BudgetRefusalError(Exception):
     """A budget refuses the call. The text says which budget."""
 
 

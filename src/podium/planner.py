@@ -38,7 +38,7 @@ def earlier_rounds_of(trace: Trace) -> tuple[EarlierRound, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanCalls:
+class PlanCallContext:
     """What the calls of a planner's model share with the question for which they are made."""
 
     ledger: Ledger = field(default_factory=lambda: Ledger(Budget()))
@@ -66,7 +66,7 @@ class PlanRequest:
     unloaded_models: tuple[str, ...] = ()
     """Names of workers whose machine would first have to load their models. Empty in evaluations and trainings, and
     where replies are cached, so that the same question always has the same request."""
-    calls: PlanCalls = field(default_factory=PlanCalls, compare=False, repr=False)
+    calls: PlanCallContext = field(default_factory=PlanCallContext, compare=False, repr=False)
     """What calls of the planner's model need."""
     on_steps: Callable[[tuple[Step, ...]], None] | None = field(default=None, compare=False, repr=False)
     """The planner may call it with the first steps of the plan while the rest is being written, and again when there

@@ -17,7 +17,7 @@ from podium.conductor.loaded_model import Logits, TokenChunk
 from podium.conductor.local_policy import LocalPolicy, sample_token
 from podium.conductor.torch_model import TorchModel
 from podium.errors import CheckpointError, UsageError
-from podium.planner import PlanCalls
+from podium.planner import PlanCallContext
 from podium.types import Budget, Message
 from tiny_models import CHAT, CHAT_WITHOUT_SYSTEM
 
@@ -109,7 +109,7 @@ async def test_texts_share_passes_of_transformers(
 async def test_tokens_are_counted_and_cost_nothing(make_checkpoint: Make) -> None:
     folder = make_checkpoint()
     ledger = Ledger(Budget())
-    completion = await open_policy(folder).complete(PROMPT, Sampling(max_tokens=7), PlanCalls(ledger))
+    completion = await open_policy(folder).complete(PROMPT, Sampling(max_tokens=7), PlanCallContext(ledger))
     assert ledger.totals.tokens == completion.spent.usage.tokens
     prompt = Checkpoint.read(folder).tokenizer().encode(PROMPT[0].content).ids
     assert completion.spent.usage.input_tokens == len(prompt) + 1  # <s>

@@ -6,7 +6,7 @@ import pytest
 
 from podium.conductor import Completion, Conductor, PromptSettings, Sampling, build_prompt
 from podium.errors import UsageError, WorkerError
-from podium.planner import EarlierRound, PlanCalls, Planner, PlanRequest
+from podium.planner import EarlierRound, PlanCallContext, Planner, PlanRequest
 from podium.types import Message, Profile, Question, Rating, Spent, Usage
 from podium.workflow import Acceptance, PlanError, Step, Workflow, render
 
@@ -28,7 +28,7 @@ class Script:
         self.asked: list[tuple[tuple[Message, ...], Sampling]] = []
 
     async def complete(
-        self, messages: tuple[Message, ...], sampling: Sampling, calls: PlanCalls | None = None
+        self, messages: tuple[Message, ...], sampling: Sampling, calls: PlanCallContext | None = None
     ) -> Completion:
         self.asked.append((messages, sampling))
         spent = Spent(Usage(input_tokens=100 * len(self.asked), output_tokens=10), 0.25)
@@ -180,7 +180,7 @@ async def test_failed_policy_call_raises_a_worker_error() -> None:
         name = "down"
 
         async def complete(
-            self, messages: tuple[Message, ...], sampling: Sampling, calls: PlanCalls | None = None
+            self, messages: tuple[Message, ...], sampling: Sampling, calls: PlanCallContext | None = None
         ) -> Completion:
             raise WorkerError("gone", kind="connection")
 
@@ -196,7 +196,7 @@ async def test_an_unanswered_second_try_leaves_the_first_with_its_cost(
 ) -> None:
     class DownThen(Script):
         async def complete(
-            self, messages: tuple[Message, ...], sampling: Sampling, calls: PlanCalls | None = None
+            self, messages: tuple[Message, ...], sampling: Sampling, calls: PlanCallContext | None = None
         ) -> Completion:
             if self.asked:
                 raise error

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from podium.errors import RefusalError, StoreError
+from podium.errors import BudgetRefusalError, StoreError
 from podium.types import Budget, Receipt, Spent
 from podium.workers.base import Worker
 from podium.workers.spend_limit import SpendLimit
@@ -226,11 +226,11 @@ class Ledger:
         """Reserve what the call in the block may take, and settle what its receipt says, however the call ends.
 
         Raises:
-            RefusalError: a limit could be broken. The block is not entered.
+            BudgetRefusalError: a limit could be broken. The block is not entered.
         """
         refusal = await self.reserve(reservation)
         if refusal is not None:
-            raise RefusalError(refusal)
+            raise BudgetRefusalError(refusal)
         try:
             yield
         finally:

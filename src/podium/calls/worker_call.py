@@ -15,7 +15,7 @@ from podium.calls.dispatcher import Dispatcher
 from podium.calls.input_bound import InputTokenBound
 from podium.calls.ledger import Ledger, Reservation
 from podium.calls.rate_limiter import Permit
-from podium.errors import RefusalError, WorkerError
+from podium.errors import BudgetRefusalError, WorkerError
 from podium.trace import Attempt, Reply
 from podium.types import (
     DEFAULT_OPTIONS,
@@ -161,7 +161,7 @@ class WorkerCall:
 
         Raises:
             WorkerError: the worker failed for good, or a budget refuses to try it again; or see `get_or_call`.
-            RefusalError: a budget refuses the first try.
+            BudgetRefusalError: a budget refuses the first try.
             StoreError: the response cache cannot be read or written.
         """
         cache = self._context.dispatcher.cache
@@ -178,7 +178,7 @@ class WorkerCall:
                 return await (self._try() if slow_s is None else self._try_with_hedge(slow_s))
             except WorkerError as error:
                 failure = error
-            except RefusalError as refusal:
+            except BudgetRefusalError as refusal:
                 if not retry:
                     raise
                 raise WorkerError(f"{failure} It is not tried again: {refusal}", kind=failure.kind) from None
@@ -227,12 +227,12 @@ class WorkerCall:
         """Make a second try if the budgets allow it. Otherwise return the result of the first."""
         try:
             return await self._try(hedge=True)
-        except RefusalError:
+        except BudgetRefusalError:
             return await asyncio.shield(first)
 
     async def _try(self, *, hedge: bool = False, begun: asyncio.Future[None] | None = None) -> Reply:
         """Make one try within the worker's time limit, once budgets, breaker and rate limiter allow it, which sets
-        `begun`. A hedge is a try while another is in flight. A `RefusalError` says that a budget refuses it."""
+        `begun`. A hedge is a try while another is in flight. A `BudgetRefusalError` says that a budget refuses it."""
         worker, channel, context = self._worker, self._channel, self._context
         reservation, lock = (self._reserve_hedge(), None) if hedge else await self._reserve()
         self._calls_to_reserve, receipt = 0, Receipt()
@@ -302,7 +302,7 @@ class WorkerCall:
         reservation = self._reservation(input_tokens)
         refusal = await self._context.ledger.reserve(reservation)
         if refusal is not None:
-            raise RefusalError(refusal)
+            raise BudgetRefusalError(refusal)
         return reservation
 
     def _reserve_hedge(self) -> Reservation:
@@ -310,7 +310,7 @@ class WorkerCall:
         reservation = self._reservation(self._channel.input_bound.upper(self._size))
         now = asyncio.get_running_loop().time()
         if self._context.ledger.try_reserve(reservation, now, final=False) is not None:
-            raise RefusalError("A hedge is not paid for.")
+            raise BudgetRefusalError("A hedge is not paid for.")
         self._channel.hedges += 1
         return reservation
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from podium.conductor.loaded_model import Guide, LoadedModel, Logits, TokenChunk
 from podium.conductor.policy import Completion, Sampling
 from podium.errors import UsageError
-from podium.planner import PlanCalls
+from podium.planner import PlanCallContext
 from podium.types import Message, Spent, Usage
 
 _MAX_TOKENS = 384
@@ -106,7 +106,7 @@ class LocalPolicy:
         self._writing = False
 
     async def complete(
-        self, messages: tuple[Message, ...], sampling: Sampling, calls: PlanCalls | None = None
+        self, messages: tuple[Message, ...], sampling: Sampling, calls: PlanCallContext | None = None
     ) -> Completion:
         """Write one completion in a thread, together with all other completions that are wanted now.
 

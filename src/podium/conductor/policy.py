@@ -22,8 +22,8 @@ from podium.conductor.plan_format import (
     format_options,
     plan_text,
 )
-from podium.errors import RefusalError, WorkerError
-from podium.planner import PlanCalls
+from podium.errors import BudgetRefusalError, WorkerError
+from podium.planner import PlanCallContext
 from podium.trace import Reply
 from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message, Spent, sent_tokens
 from podium.workers.base import Request, Worker, seed_number
@@ -78,7 +78,7 @@ class Policy(Protocol):
         ...
 
     async def complete(
-        self, messages: tuple[Message, ...], sampling: Sampling, calls: PlanCalls | None = None
+        self, messages: tuple[Message, ...], sampling: Sampling, calls: PlanCallContext | None = None
     ) -> Completion:
         """Write one completion.
 
@@ -120,15 +120,15 @@ class WorkerPolicy:
         return None if self._negotiator is None else self._negotiator.known_format
 
     async def complete(
-        self, messages: tuple[Message, ...], sampling: Sampling, calls: PlanCalls | None = None
+        self, messages: tuple[Message, ...], sampling: Sampling, calls: PlanCallContext | None = None
     ) -> Completion:
         """Write one completion, at the worker's own temperature and within its own `max_tokens`.
 
         The first completion with a schema also probes which plan format the endpoint obeys. The question's budget pays
         for the probe.
         """
-        ledger = SubLedger((calls or PlanCalls()).ledger)
-        calls = replace(calls or PlanCalls(), ledger=ledger)
+        ledger = SubLedger((calls or PlanCallContext()).ledger)
+        calls = replace(calls or PlanCallContext(), ledger=ledger)
         if sampling.schema is None or self._negotiator is None:
             completion = _completion(await self._call(calls, messages, sampling))
         else:
@@ -139,7 +139,7 @@ class WorkerPolicy:
 
     async def _complete_structured(
         self,
-        calls: PlanCalls,
+        calls: PlanCallContext,
         messages: tuple[Message, ...],
         sampling: Sampling,
         schema: Callable[..., dict[str, Any]],
@@ -182,7 +182,7 @@ class WorkerPolicy:
 
     async def _call(
         self,
-        calls: PlanCalls,
+        calls: PlanCallContext,
         messages: tuple[Message, ...],
         sampling: Sampling,
         options: AnswerOptions = DEFAULT_OPTIONS,
@@ -218,7 +218,7 @@ class WorkerPolicy:
         )
         try:
             reply = await call.run()
-        except RefusalError as refusal:
+        except BudgetRefusalError as refusal:
             raise WorkerError(f"The plan was not paid for. {refusal}", kind="budget") from None
         if reply.cached:
             calls.ledger.observe(reply.spent(self._worker.profile))

@@ -329,7 +329,7 @@ async def evaluate_together(jobs: Sequence[EvaluationJob], *, concurrency: int) 
     return tuple(job.evaluation for job in jobs)
 
 
-async def evaluate_in_turns(jobs: Sequence[EvaluationJob], *, concurrency: int) -> None:
+async def evaluate_by_host(jobs: Sequence[EvaluationJob], *, concurrency: int) -> None:
     """Evaluate several workers alone, or one planner, question by question, as `evaluate_together` does. But if there
     is no budget, models that share a machine are asked one after the other, so that the machine need not load them
     again.

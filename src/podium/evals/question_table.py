@@ -18,7 +18,7 @@ from podium.calls import Dispatcher
 from podium.calls.dispatcher import RESPONSES, open_dispatcher
 from podium.errors import BudgetError
 from podium.evals.answer_files import AnswerFiles, OnAnswer, ShowProgress, accuracy_so_far, answers_key
-from podium.evals.evaluation import EvaluationJob, evaluate_in_turns, is_missing, without_fallback
+from podium.evals.evaluation import EvaluationJob, evaluate_by_host, is_missing, without_fallback
 from podium.rollout import Rollout
 from podium.tasks import Task
 from podium.team.settings import PlannerChoice, TeamSettings
@@ -138,7 +138,7 @@ async def answer_table(
                     on_rollout=partial(files.add, planner.key, planner.label),
                 )
             )
-        await evaluate_in_turns(jobs, concurrency=table.concurrency)
+        await evaluate_by_host(jobs, concurrency=table.concurrency)
 
 
 def open_run_dispatcher(

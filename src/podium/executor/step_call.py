@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from podium.calls import AttemptLog, WorkerCall
 from podium.calls.worker_call import MakeListeners
-from podium.errors import RefusalError, WorkerError
+from podium.errors import BudgetRefusalError, WorkerError
 from podium.executor.echoed_fences import remove_fences
 from podium.executor.question_context import QuestionContext
 from podium.trace import Reply
@@ -69,7 +69,7 @@ async def call_with_fallbacks(
         )
         try:
             answer = _answer(await call.run(), candidate.worker, request)
-        except RefusalError as refusal:
+        except BudgetRefusalError as refusal:
             if not answers:
                 return FailedCall(" ".join([*failures, str(refusal)]), refused=not failures)
             break

@@ -16,7 +16,7 @@ from pydantic import Field
 from pydantic_core import PydanticSerializationError
 
 from podium.calls import CallContext, Dispatcher, Ledger
-from podium.errors import BudgetError, GraderError, RefusalError
+from podium.errors import BudgetError, BudgetRefusalError, GraderError
 from podium.rollout.data_fingerprint import grader_settings, value_digest
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.task import Grade, Task
@@ -205,7 +205,7 @@ async def grade_answer(task: Task, answer: str | None, dispatcher: Dispatcher) -
         task = replace(task, grader=task.grader.called_in(context))
     try:
         grade = await task.grade(answer)
-    except RefusalError as refusal:
+    except BudgetRefusalError as refusal:
         raise BudgetError(f"The answer is not judged. {refusal}") from None
     except GraderError as error:
         if dispatcher.refusal is not None:  # A judge's call was not tried again.

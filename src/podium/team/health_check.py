@@ -18,7 +18,7 @@ from podium.calls.ledger import Ledger
 from podium.calls.shared_spend_limit import open_day_limit
 from podium.calls.worker_call import first_reservation
 from podium.conductor.plan_format import FORMAT_WORDS
-from podium.errors import RefusalError, UsageError, WorkerError
+from podium.errors import BudgetRefusalError, UsageError, WorkerError
 from podium.team.opened_planner import pays_for_plans
 from podium.team.settings import TeamSettings
 from podium.team.team import Team
@@ -106,7 +106,7 @@ async def check_workers(
             try:
                 async with ledger.paying(first_reservation(worker, request.messages), request.receipt):
                     return await _answer(worker, request, limit_s)
-            except RefusalError as refusal:
+            except BudgetRefusalError as refusal:
                 return CheckResult(worker.profile.name, False, 0.0, str(refusal), "budget")
 
     async with asyncio.TaskGroup() as group:

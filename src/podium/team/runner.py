@@ -20,7 +20,7 @@ from podium.calls import Dispatcher, Ledger, SubLedger
 from podium.errors import StoreError, UsageError, WorkerError, flatten_group
 from podium.executor import Execution, ExecutionSettings, QuestionContext, make_fence_mark
 from podium.executor.execution import may_overlap
-from podium.planner import PlanCalls, Planner, PlanRequest, visible_steps
+from podium.planner import PlanCallContext, Planner, PlanRequest, visible_steps
 from podium.planners.voting import Single
 from podium.team.events import Event, PlanReady, QuestionEnded, RoundEnded, TraceStoreError
 from podium.team.plan_check import check_answer_options, check_plan, fallback_workflow
@@ -213,7 +213,7 @@ class _QuestionRun:
             rounds_left=self._runner.budget.rounds - round_.number,
             seed=f"{context.seed}/{round_.number}/plan",
             unloaded_models=context.dispatcher.unloaded_models(context.pool) if tells_unloaded else (),
-            calls=PlanCalls(ledger, context.queue_key, context.started, round_.attempts),
+            calls=PlanCallContext(ledger, context.queue_key, context.started, round_.attempts),
             on_steps=on_steps,
         )
         limit = asyncio.timeout_at(ledger.deadline)

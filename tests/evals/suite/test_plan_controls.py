@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from podium.evals.suite.plan_controls import (
     PLAN_CONTROLS,
     ControlContext,
-    controlled,
     most_frequent,
+    with_control,
 )
 from podium.evals.suite.suite_settings import PlannerEntry
 from podium.planner import Planner, PlanRequest
@@ -49,7 +49,7 @@ CONTEXT = ControlContext(
 def plan_of(name: str, workflow: Workflow = WORKFLOW, question: str = "How many?") -> Workflow:
     """The control's plan where the planner's is `workflow`."""
     planner = Constant(workflow, tuple(profile.name for profile in POOL))
-    return decided(controlled(name, planner, CONTEXT), question)
+    return decided(with_control(name, planner, CONTEXT), question)
 
 
 def decided(planner: Planner, question: str = "How many?") -> Workflow:
@@ -124,7 +124,7 @@ def test_wrong_ratings_control_swaps_worker_descriptions() -> None:
             seen.append(request)
             return Plan(render(WORKFLOW), WORKFLOW)
 
-    assert decided(controlled("wrong-ratings", Listening(), CONTEXT)) == WORKFLOW
+    assert decided(with_control("wrong-ratings", Listening(), CONTEXT)) == WORKFLOW
     told = seen[0].pool
     assert [profile.name for profile in told] == [profile.name for profile in POOL]
     assert sorted(p.description for p in told) == sorted(p.description for p in POOL)

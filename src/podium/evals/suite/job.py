@@ -15,14 +15,14 @@ from podium.errors import BudgetError, UsageError, WorkerError
 from podium.evals.evaluation import (
     Evaluation,
     EvaluationJob,
-    evaluate_in_turns,
+    evaluate_by_host,
     evaluate_together,
     without_fallback,
 )
 from podium.evals.suite.comparison_inputs import ComparisonInputs, untrained_of
 from podium.evals.suite.manifest import SuiteJob
-from podium.evals.suite.plan_controls import PLAN_CONTROLS, ControlContext, controlled
-from podium.evals.suite.training_answers import SharedByJobs, TrainingAnswers
+from podium.evals.suite.plan_controls import PLAN_CONTROLS, ControlContext, with_control
+from podium.evals.suite.training_answers import SuiteJobContext, TrainingAnswers
 from podium.planner import BatchPlanner, Planner, PlannerWrapper, PlanRequest
 from podium.rollout import Rollout
 from podium.tasks.task import Task
@@ -59,12 +59,12 @@ class CachingPlanner(PlannerWrapper):
         return replace(plan, spent=spent)
 
 
-async def run_jobs(jobs: Sequence[SuiteJob], shared: SharedByJobs) -> None:
+async def run_jobs(jobs: Sequence[SuiteJob], shared: SuiteJobContext) -> None:
     """Make and grade the answers that are not kept yet. The same jobs give the same lines, except for times and ids.
 
     Args:
         jobs: one job, or the jobs of several single workers on the same questions, which are asked in turns
-            (`evaluate_in_turns`).
+            (`evaluate_by_host`).
 
     Raises:
         UsageError: questions that the planner cannot take.
@@ -79,11 +79,13 @@ async def run_jobs(jobs: Sequence[SuiteJob], shared: SharedByJobs) -> None:
             await runs[0].run()
         else:
             evaluations = [run.evaluation_job("", run.planner) for run in runs]
-            await evaluate_in_turns(evaluations, concurrency=jobs[0].settings.concurrency)
+            await evaluate_by_host(evaluations, concurrency=jobs[0].settings.concurrency)
 
 
 @asynccontextmanager
-async def _open_run(job: SuiteJob, inputs: ComparisonInputs, shared: SharedByJobs) -> AsyncIterator[_JobRun]:
+async def _open_run(
+    job: SuiteJob, inputs: ComparisonInputs, shared: SuiteJobContext
+) -> AsyncIterator[_JobRun]:
     training = TrainingAnswers.of(inputs, job, shared)
     learned = None if training is None else await training.planner()
     async with inputs.open_team(
@@ -103,7 +105,7 @@ class _JobRun:
 
     job: SuiteJob
     inputs: ComparisonInputs
-    shared: SharedByJobs
+    shared: SuiteJobContext
     team: Team
     tasks: Sequence[Task]
     planner: Planner
@@ -140,7 +142,7 @@ class _JobRun:
                 samples=samples,
                 replacement=replacement,
             )
-            await self._evaluate(self.evaluation_job(name, controlled(name, self.planner, context)))
+            await self._evaluate(self.evaluation_job(name, with_control(name, self.planner, context)))
 
     async def _plans(self) -> list[Workflow]:
         plans, failed = [], ""

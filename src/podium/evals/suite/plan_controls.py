@@ -80,7 +80,7 @@ class ControlContext:
     dollars buy."""
 
 
-def controlled(name: str, planner: Planner, context: ControlContext) -> Planner:
+def with_control(name: str, planner: Planner, context: ControlContext) -> Planner:
     """The control of this name, of a planner."""
     match name:
         case "most-frequent-plan":

@@ -23,7 +23,7 @@ from podium.evals.answer_files import AnswerFiles, OnAnswer
 from podium.evals.suite.comparison_inputs import ComparisonInputs
 from podium.evals.suite.job import run_jobs
 from podium.evals.suite.manifest import SuiteJob, SuiteManifest
-from podium.evals.suite.training_answers import SharedByJobs
+from podium.evals.suite.training_answers import SuiteJobContext
 from podium.planners import find_baseline
 from podium.rollout import Rollout
 
@@ -49,7 +49,7 @@ async def run_suite(
         PodiumError: a child process ended before its job ended.
     """
     results, sizes = AnswerFiles(run, on_answer), manifest.answers
-    shared = SharedByJobs(results, dispatcher, open_inputs)
+    shared = SuiteJobContext(results, dispatcher, open_inputs)
     wanted = manifest.settings.processes or usable_cores()
     processes = 1 if dispatcher or open_inputs or manifest.pays else wanted
     for jobs in (manifest.training_jobs, manifest.jobs):
@@ -148,7 +148,7 @@ def _run_as_child(run: Path) -> None:
         def add(self, key: str, label: str, answer: Rollout) -> None:
             send({"key": key, "label": label, "line": answer.to_json_line()})
 
-    shared = SharedByJobs(SentAnswers(run))
+    shared = SuiteJobContext(SentAnswers(run))
     for text in sys.stdin:
         try:
             asyncio.run(run_jobs([SuiteJob.model_validate_json(text)], shared))

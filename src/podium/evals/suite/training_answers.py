@@ -18,7 +18,7 @@ from podium.planners.answers import AnswerMatrix
 
 
 @dataclass(frozen=True, slots=True)
-class SharedByJobs:
+class SuiteJobContext:
     """What the jobs of one process share, and what they read and compute once."""
 
     results: AnswerFiles
@@ -40,10 +40,10 @@ class TrainingAnswers:
     asked: int
     measured: AnswerMatrix
     """The first answer of each worker to each training question to which all answers have a verdict."""
-    shared: SharedByJobs
+    shared: SuiteJobContext
 
     @classmethod
-    def of(cls, inputs: ComparisonInputs, job: SuiteJob, shared: SharedByJobs) -> TrainingAnswers | None:
+    def of(cls, inputs: ComparisonInputs, job: SuiteJob, shared: SuiteJobContext) -> TrainingAnswers | None:
         """Read the workers' answers. None if no planner learns on this table.
 
         Raises:

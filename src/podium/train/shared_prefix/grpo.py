@@ -132,7 +132,7 @@ def _update(
         make_group(of_group, advantages, settings.skip_suffix_min_prob, reference)
         for of_group, advantages in advantages_of(samples, settings)
     ]
-    ratios = [
+    log_ratios = [
         drawn - other
         for group in groups
         for row in group
@@ -147,7 +147,7 @@ def _update(
         "grad_norm": norm,
         "lr": rate,
         "entropy": -fmean(logprobs) if logprobs else 0.0,
-        "kl": fmean(ratios) if ratios else 0.0,
+        "kl": fmean(log_ratios) if log_ratios else 0.0,
     }
 
 

@@ -34,10 +34,10 @@ from podium.train.trl.checkpoints import latest_checkpoint, step_of
 from podium.train.trl.sampler import TRLSampler
 from podium.train.trl.trainer_setup import (
     lora_config,
-    needing_packages,
+    missing_packages_as_config_errors,
     quantization_config,
     refusals,
-    setting_up,
+    refused_arguments_as_config_errors,
     setup_problems,
 )
 
@@ -149,7 +149,7 @@ def train(job: TrainingJob) -> None:
         job = _ended_after(job, done)
     run = TRLRun(job)
     run.trainer.remove_callback(PrinterCallback)
-    with needing_packages():
+    with missing_packages_as_config_errors():
         run.trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     if job.rollouts.stop.is_set():
         raise TrainingInterruptedError
@@ -182,7 +182,7 @@ class TRLRun(TrainerCallback):
         """The evaluation of the policy after the latest iteration. None if no evaluation was due."""
         # This logger would write every dropped rollout in full.
         logging.getLogger("trl.trainer.grpo_trainer").setLevel(logging.ERROR)
-        with setting_up(settings):
+        with refused_arguments_as_config_errors(settings):
             self.trainer = GRPOTrainer(
                 model=str(job.start.path),
                 reward_funcs=self._reward,

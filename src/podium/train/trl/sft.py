@@ -21,10 +21,10 @@ from podium.train.trl.arguments import trainer_config
 from podium.train.trl.checkpoints import latest_checkpoint, step_of
 from podium.train.trl.trainer_setup import (
     lora_config,
-    needing_packages,
+    missing_packages_as_config_errors,
     quantization_config,
     refusals,
-    setting_up,
+    refused_arguments_as_config_errors,
     setup_problems,
 )
 
@@ -52,7 +52,7 @@ def find_problems(settings: TrainSettings, start: Checkpoint | None, ranks: int)
 
 def train(job: SupervisedJob) -> None:
     """Train on examples, or continue from the newest checkpoint, and write the trained model or adapter."""
-    with setting_up(job.settings):
+    with refused_arguments_as_config_errors(job.settings):
         trainer = SFTTrainer(
             model=str(job.start.path),
             args=sft_config(job.settings, job.checkpoints, job.ranks.size, job.start.context),
@@ -65,7 +65,7 @@ def train(job: SupervisedJob) -> None:
     trainer.remove_callback(PrinterCallback)
     checkpoint = latest_checkpoint(job.checkpoints)
     job.recorder.resume(0 if checkpoint is None else step_of(checkpoint))
-    with needing_packages():
+    with missing_packages_as_config_errors():
         trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     job.recorder.progress.phase("saving the policy")
     trainer.save_model(str(job.trained_folder))

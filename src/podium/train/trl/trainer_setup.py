@@ -46,7 +46,7 @@ def refusals(*makes: Callable[[], object]) -> Iterator[ConfigError]:
 
 
 @contextmanager
-def setting_up(settings: TrainSettings) -> Iterator[None]:
+def refused_arguments_as_config_errors(settings: TrainSettings) -> Iterator[None]:
     """The block makes TRL's trainer. What TRL, peft and transformers refuse is raised as a ConfigError."""
     try:
         yield
@@ -56,7 +56,7 @@ def setting_up(settings: TrainSettings) -> Iterator[None]:
 
 
 @contextmanager
-def needing_packages() -> Iterator[None]:
+def missing_packages_as_config_errors() -> Iterator[None]:
     """The block trains. An optimiser or a kernel under `[trl]` whose package is missing is raised as a ConfigError."""
     try:
         yield
