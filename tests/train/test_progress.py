@@ -16,7 +16,7 @@ from podium.train.settings import GRPOSettings, TrainSettings
 
 
 class Said:
-    """Lines, and a way to wait for the next."""
+    """Lines, and a way to wait for the first."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -29,9 +29,9 @@ class Said:
 
 def test_progress_prints_a_line_before_the_first_item() -> None:
     said = Said()
-    with Progress(said, noun="examples", first_s=0.01) as progress:
-        progress.phase("loading the model")
-        said.told.clear()
+    progress = Progress(said, noun="examples", first_s=0.01)
+    progress.phase("loading the model")
+    with progress:
         assert said.told.wait(30)
     assert said.lines[-1] == "loading the model, 0:00 gone"
 
