@@ -176,7 +176,8 @@ class TrainSettings(ScoringSettings):
     """Further arguments of TRL's GRPOConfig or SFTConfig, such as bf16, gradient_checkpointing, use_vllm, report_to.
     Each stage takes the arguments that its trainer knows."""
     lora: dict[str, Any] | None = None
-    """Arguments of peft's LoraConfig. Default: all weights are trained."""
+    """Arguments of peft's LoraConfig; the engine shared_prefix takes r and lora_alpha. Default: all weights are
+    trained."""
     quantization: dict[str, Any] | None = None
     """Arguments of transformers' BitsAndBytesConfig, for QLoRA."""
 
@@ -213,7 +214,7 @@ class TrainSettings(ScoringSettings):
 
 ENGINE_ONLY: Mapping[str, tuple[str, ...]] = {
     "shared_prefix": ("grpo.advantage", "grpo.std_eps", "grpo.skip_suffix_min_prob"),
-    "trl": ("trl", "lora", "quantization"),
+    "trl": ("trl", "quantization"),
 }
 """For each engine, the settings that the other engine lacks."""
 

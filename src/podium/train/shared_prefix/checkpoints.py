@@ -1,9 +1,9 @@
 """Reads and writes policies as Hugging Face folders, and keeps the checkpoints of a training run.
 
 The layers here fuse query, key and value into one matrix, and gate and up into another. On disk these matrices are
-separate, under Hugging Face's names. A run's checkpoint is such a folder with two more files, the optimiser state and
-the training state, so `podium ask` can use it as a Conductor. `podium.conductor.checkpoint` reads and describes
-checkpoint folders.
+separate, under Hugging Face's names. A run's checkpoint is such a folder with the state of the optimiser and of the
+training, and the LoRA if there is one, so `podium ask` can use it as a Conductor. `podium.conductor.checkpoint` reads
+and describes checkpoint folders.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ from podium.conductor.prompt import PromptSettings
 from podium.errors import CheckpointError
 from podium.files import atomic_folder
 from podium.train.shape import ModelShape
+from podium.train.shared_prefix.lora import lora_layers
 from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.trained_policy import TOKENIZER_FILES, saving
 
 _TRAINING_STATE = "training.json"
 _OPTIMIZER = "optimizer.safetensors"
+_LORA = "lora.safetensors"
 StoredDtype = Literal["float32", "bfloat16"]
 
 _WAY_OUT = "restore the checkpoint's folder, or train in a new one"
@@ -100,13 +102,37 @@ def write_model(
 
 
 def write_trained(model: PolicyModel, folder: Path, start: Checkpoint) -> None:
-    """Write the model that a run has trained from `start`.
+    """Write what a run has trained from `start`: the model, or its LoRA as an adapter that peft reads.
 
     Raises:
         StoreError: the disk is full or not writable.
     """
     with saving(folder):
-        write_model(model, folder, config=start.config, companions=companion_files(start.path))
+        if any(lora_layers(model)):
+            _write_adapter(model, folder, start)
+        else:
+            write_model(model, folder, config=start.config, companions=companion_files(start.path))
+
+
+def _write_adapter(model: PolicyModel, folder: Path, start: Checkpoint) -> None:
+    from peft import LoraConfig  # noqa: PLC0415 - takes seconds, and most runs train all weights
+
+    tensors: dict[str, Tensor] = {}
+    for name, layer in lora_layers(model):
+        parts = stored_names(f"{name}.weight", model.shape)
+        pieces = torch.split(layer.lora_B.detach(), [rows for _, rows in parts])
+        for (part, _), piece in zip(parts, pieces, strict=True):
+            module = f"base_model.model.{part.removesuffix('.weight')}"
+            tensors[f"{module}.lora_A.weight"] = layer.lora_A.detach().clone()
+            tensors[f"{module}.lora_B.weight"] = piece.contiguous()
+    LoraConfig(
+        task_type="CAUSAL_LM",
+        r=len(layer.lora_A),
+        lora_alpha=layer.alpha,
+        target_modules=sorted({name.split(".")[-3] for name in tensors}),
+        base_model_name_or_path=str(start.path),
+    ).save_pretrained(str(folder))
+    save_file(tensors, folder / "adapter_model.safetensors", metadata={"format": "pt"})
 
 
 def companion_files(folder: Path) -> list[Path]:
@@ -115,12 +141,12 @@ def companion_files(folder: Path) -> list[Path]:
 
 
 def stored_tensors(model: PolicyModel) -> Iterator[tuple[str, Tensor]]:
-    """The weights under Hugging Face's names. The head of a tied model is left out."""
-    for name, tensor in model.state_dict().items():
+    """The weights under Hugging Face's names, with a LoRA merged. The head of a tied model is left out."""
+    for name, tensor in model.full_weights().items():
         if name == "head.weight" and model.shape.tied:
             continue
         parts = stored_names(name, model.shape)
-        for (part, _), piece in zip(parts, tensor.split([rows for _, rows in parts]), strict=True):
+        for (part, _), piece in zip(parts, torch.split(tensor, [rows for _, rows in parts]), strict=True):
             yield part, piece.contiguous()
 
 
@@ -174,6 +200,8 @@ class Checkpoints:
             text = about.model_dump_json(exclude_none=True, indent=2)
             (part / "podium.json").write_text(text + "\n", encoding="utf-8")
             save_file(_moments(model, optimizer), part / _OPTIMIZER)
+            if lora := _lora_weights(model):
+                save_file(lora, part / _LORA)
             state = json.dumps({"iteration": iterations})
             (part / _TRAINING_STATE).write_text(state + "\n", encoding="utf-8")
         for older in self._complete_checkpoints():
@@ -190,8 +218,11 @@ class Checkpoints:
         Raises:
             CheckpointError: a file of the checkpoint is missing, is cut, or belongs to another checkpoint.
         """
-        model.load_state_dict(read_model(Checkpoint.read(path)).state_dict())
-        parameters = dict(model.named_parameters())
+        if lora := _lora_weights(model):
+            model.load_state_dict(_read_lora(path / _LORA, lora), strict=False)
+        else:
+            model.load_state_dict(read_model(Checkpoint.read(path)).state_dict())
+        parameters = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
         for name, state in _read_moments(path / _OPTIMIZER, parameters).items():
             device = parameters[name].device
             optimizer.state[parameters[name]] = {key: value.to(device) for key, value in state.items()}
@@ -204,12 +235,32 @@ class Checkpoints:
         return [path for path in self.folder.glob("[0-9]*") if (path / _TRAINING_STATE).is_file()]
 
 
-def _read_moments(path: Path, parameters: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
-    """The optimiser's state of each parameter, by the parameter's name. It is empty before the first step."""
+def _lora_weights(model: PolicyModel) -> dict[str, Tensor]:
+    """The trained parameters of a LoRA, by name. Empty if all weights are trained."""
+    if not any(lora_layers(model)):
+        return {}
+    return {name: weight.detach() for name, weight in model.named_parameters() if weight.requires_grad}
+
+
+def _read_lora(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    stored = _load(path)
+    if {name: weight.shape for name, weight in stored.items()} != {
+        name: weight.shape for name, weight in expected.items()
+    }:
+        raise CheckpointError(f"{path} is not the LoRA of this run; {_WAY_OUT}.")
+    return stored
+
+
+def _load(path: Path) -> dict[str, Tensor]:
     try:
-        stored = load_file(path)
+        return load_file(path)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{path} cannot be read ({error}); {_WAY_OUT}.") from None
+
+
+def _read_moments(path: Path, parameters: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
+    """The optimiser's state of each parameter, by the parameter's name. It is empty before the first step."""
+    stored = _load(path)
     states: dict[str, dict[str, Tensor]] = {}
     for key, value in stored.items():
         name, _, moment = key.rpartition("/")

@@ -20,12 +20,13 @@ from podium.errors import CheckpointError, ConfigError, PodiumError
 from podium.train.engine import TrainingJob
 from podium.train.objective import ADVANTAGES, LOSSES
 from podium.train.rollouts import RolloutSample, TrainingInterruptedError
-from podium.train.runtime import Precision, compute_on_one_core, resolve_device, resolve_dtype
+from podium.train.runtime import compute_on_one_core, named_generator, resolve_device, resolve_dtype
 from podium.train.schedule import ScheduledGroup
 from podium.train.settings import GRPOSettings, TrainSettings
 from podium.train.shape import ModelShape
 from podium.train.shared_prefix.batch import TrainingRow, count_trainable_tokens
 from podium.train.shared_prefix.checkpoints import Checkpoints, read_model, write_trained
+from podium.train.shared_prefix.lora import LoraSettings, add_lora
 from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.sampler import GroupSampler, grouped_samples
 from podium.train.shared_prefix.update import ReferencePolicy, adamw, learning_rate, update
@@ -36,19 +37,23 @@ MAX_PARAMETERS = 1_000_000_000
 
 
 def find_problems(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
-    """The reasons why this engine cannot train the run with GRPO: its loss, or its start."""
+    """The reasons why this engine cannot train the run with GRPO: its loss, its LoRA, or its start."""
     if settings.grpo.loss_type in LOSSES:
-        return start_problems(start)
+        return start_problems(settings, start)
     unknown = ConfigError(
         f"grpo.loss_type = {settings.grpo.loss_type!r}: the engine shared_prefix has {', '.join(LOSSES)}.",
         ("grpo", "loss_type"),
     )
-    return [unknown, *start_problems(start)]
+    return [unknown, *start_problems(settings, start)]
 
 
-def start_problems(start: Checkpoint | None) -> list[PodiumError]:
+def start_problems(settings: TrainSettings, start: Checkpoint | None) -> list[PodiumError]:
     """The reasons why this engine cannot train a checkpoint, in either stage."""
     reasons: list[PodiumError] = []
+    try:
+        LoraSettings.of(settings)
+    except ConfigError as error:
+        reasons.append(error)
     if start is None:
         return reasons
     if not start.eos_token_ids:
@@ -70,7 +75,7 @@ def start_problems(start: Checkpoint | None) -> list[PodiumError]:
 def train(job: TrainingJob) -> None:
     """Train with GRPO, or continue from the newest checkpoint, and write the trained model."""
     settings, recorder = job.settings.grpo, job.recorder
-    model = open_model(job.start, job.settings.dtype)
+    model = open_model(job.start, job.settings)
     reference = ReferencePolicy(model, settings.temperature) if settings.beta else None
     optimizer = adamw(model)
     checkpoints = Checkpoints(job.checkpoints, job.start, job.settings.prompt)
@@ -107,14 +112,16 @@ def train(job: TrainingJob) -> None:
     write_trained(model, job.trained_folder, job.start)
 
 
-def open_model(start: Checkpoint, precision: Precision) -> PolicyModel:
-    """The model of the start, on the device where it trains. This sets the dtype of its products, and one core for a
-    tiny model."""
+def open_model(start: Checkpoint, settings: TrainSettings) -> PolicyModel:
+    """The model of the start, on the device where it trains, with the run's LoRA. This sets the dtype of its products,
+    and one core for a tiny model."""
     device = resolve_device()
     model = read_model(start).to(device)
+    if (lora := LoraSettings.of(settings)) is not None:
+        add_lora(model.requires_grad_(False).layers, lora, named_generator(f"lora/{settings.seed}"))
     if sum(weight.numel() for weight in model.parameters()) <= TINY_PARAMETERS:
         compute_on_one_core()
-    model.dtype = resolve_dtype(precision, device.type)
+    model.dtype = resolve_dtype(settings.dtype, device.type)
     return model
 
 

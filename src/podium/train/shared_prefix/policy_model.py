@@ -19,6 +19,7 @@ from torch.nn import functional as F
 
 from podium.train.shape import ModelShape
 from podium.train.shared_prefix.attention import QueryLayout, attend_shared
+from podium.train.shared_prefix.lora import LoraLinear, lora_layers
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 """(layer, query_NHD, key_NKD, value_NKD) -> mixed values [N, H*D]. Queries and keys carry their rotary positions."""
@@ -121,7 +122,7 @@ class PolicyModel(nn.Module):
         """A copy for inference: its weights are cast to `dtype` once and have no gradients."""
         with torch.device("meta"):  # No memory, and no random weights, which the next line would replace.
             copy = PolicyModel(self.shape)
-        weights = {name: weight.detach().clone() for name, weight in self.state_dict().items()}
+        weights = {name: weight.detach().clone() for name, weight in self.full_weights().items()}
         if self.shape.tied:
             weights["head.weight"] = weights["embedding.weight"]
         copy.load_state_dict(weights, assign=True)
@@ -132,6 +133,15 @@ class PolicyModel(nn.Module):
                 if module.bias is not None:
                     module.bias = nn.Parameter(module.bias.detach().to(self.dtype))
         return copy.requires_grad_(False)
+
+    def full_weights(self) -> dict[str, Tensor]:
+        """The weights by name. The products of a LoRA are added to their matrices."""
+        weights = {
+            name: weight
+            for name, weight in self.state_dict().items()
+            if not name.endswith((".lora_A", ".lora_B"))
+        }
+        return weights | {f"{name}.weight": layer.merged_weight() for name, layer in lora_layers(self)}
 
     def forward(self, tokens_BT: Tensor) -> Tensor:
         """Logits [B, T, V] of whole sequences. Pad them on the right, so that no token attends to padding."""
@@ -198,7 +208,9 @@ class PolicyModel(nn.Module):
 def linear(x: Tensor, layer: nn.Linear, dtype: torch.dtype) -> Tensor:
     """`layer(x)` with the product in `dtype`. Parameters stay fp32."""
     bias = None if layer.bias is None else layer.bias.to(dtype)
-    return F.linear(x.to(dtype), layer.weight.to(dtype), bias)
+    x = x.to(dtype)
+    output = F.linear(x, layer.weight.to(dtype), bias)
+    return output + layer.product(x) if isinstance(layer, LoraLinear) else output
 
 
 def rotate(x_NHD: Tensor, rotary: tuple[Tensor, Tensor]) -> Tensor:
@@ -318,7 +330,8 @@ class _TokenLogprobs(torch.autograd.Function):
             slice_NV = grad_NV[at].float().mul_(ctx.scale).sub_(total_N1[at]).exp_().mul_(-scaled_N1[at])
             slice_NV.scatter_add_(1, targets_N[at].unsqueeze(1), scaled_N1[at])
             grad_NV[at] = slice_NV
-        return grad_NV @ weight_VD, grad_NV.T @ hidden_ND, None, None
+        grad_weight_VD = grad_NV.T @ hidden_ND if ctx.needs_input_grad[1] else None
+        return grad_NV @ weight_VD, grad_weight_VD, None, None
 
 
 def token_logprobs(

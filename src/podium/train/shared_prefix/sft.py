@@ -24,13 +24,13 @@ from podium.train.shared_prefix.update import adamw, completion_logprobs, learni
 
 def find_problems(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
     """The reasons why this engine cannot train the run on examples, which lie in its start."""
-    return start_problems(start)
+    return start_problems(settings, start)
 
 
 def train(job: SupervisedJob) -> None:
     """Train on examples, or continue from the newest checkpoint, and write the trained model."""
     settings, recorder = job.settings.sft, job.recorder
-    model = open_model(job.start, job.settings.dtype)
+    model = open_model(job.start, job.settings)
     optimizer = adamw(model)
     checkpoints = Checkpoints(job.checkpoints, job.start, job.settings.prompt)
     latest = checkpoints.latest()

@@ -34,9 +34,14 @@ def learning_rate(iteration: int, *, peak: float, iterations: int, warmup: float
 
 
 def adamw(model: nn.Module) -> torch.optim.AdamW:
-    """AdamW over all parameters, betas 0.9 and 0.999, epsilon 1e-8. The rate is set at each step."""
+    """AdamW over all parameters that are trained, betas 0.9 and 0.999, epsilon 1e-8. The rate is set at each step."""
     return torch.optim.AdamW(
-        model.parameters(), lr=0.0, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, fused=True
+        [parameter for parameter in model.parameters() if parameter.requires_grad],
+        lr=0.0,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0.0,
+        fused=True,
     )
 
 
