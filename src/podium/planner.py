@@ -81,7 +81,7 @@ class PlanRequest:
     @property
     def ledger(self) -> Ledger:
         """The budget of the question. A planner that costs money reserves dollars here before each call, and counts
-        here what each call took, also if it failed; or it reports its spending in `Plan.spent`."""
+        here what each call took, also if it failed."""
         return self.calls.ledger
 
 

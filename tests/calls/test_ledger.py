@@ -3,7 +3,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.calls import Ledger, Reservation, SubLedger
+from podium.calls import Ledger, Reservation
 from podium.types import Budget, Price, Profile, Spent, Usage
 from podium.workers import ScriptedWorker
 
@@ -54,7 +54,7 @@ def test_a_planner_can_spend_the_budget_of_the_workers():
     ledger.charge(Spent(Usage(input_tokens=40, output_tokens=10), 0.01))
     assert ledger.exhausted
     assert ledger.try_reserve(Reservation(1, 1, 0.0), now=0.0) is not None
-    assert ledger.totals.usd == 0.01
+    assert ledger.spent.cost_usd == 0.01
 
 
 @given(
@@ -85,7 +85,7 @@ def test_no_order_of_calls_breaks_a_budget(budget, calls):
         ledger.settle(done, Spent(usage, price.cost(usage)))
     assert budget.calls is None or ledger.totals.calls <= budget.calls
     assert budget.tokens is None or ledger.totals.tokens <= budget.tokens
-    assert budget.usd is None or ledger.totals.usd <= budget.usd * (1 + 1e-9)
+    assert budget.usd is None or ledger.spent.cost_usd <= budget.usd * (1 + 1e-9)
 
 
 async def test_a_call_waits_for_those_in_flight_that_may_leave_enough_budget():
@@ -108,21 +108,21 @@ async def test_a_call_that_can_never_fit_the_budget_is_refused_at_once():
 
 def test_ledger_part_reports_its_own_spending_and_counts_in_the_total():
     ledger = Ledger(Budget(calls=3, usd=1.0))
-    part = SubLedger(ledger)
-    within = SubLedger(part)
+    part = ledger.part()
+    within = part.part()
     spent = Spent(Usage(input_tokens=4, output_tokens=1), 0.25)
     for account in (ledger, part, within):
         assert account.try_reserve(Reservation(1, 10, 0.3), now=0.0) is None
     assert part.try_reserve(Reservation(1, 10, 0.3), now=0.0) == "The budget of 3 calls is used up."
     for account in (ledger, part, within):
         account.settle(Reservation(1, 10, 0.3), spent)
-    assert (ledger.totals.usd, ledger.totals.tokens, ledger.totals.calls) == (0.75, 15, 3)
-    assert (part.totals.usd, part.spent, within.spent) == (0.75, spent + spent, spent)
+    assert (ledger.totals.tokens, ledger.totals.calls) == (15, 3)
+    assert (ledger.spent, part.spent, within.spent) == (spent + spent + spent, spent + spent, spent)
 
 
 def test_cached_reply_uses_no_budget():
     ledger = Ledger(Budget(tokens=5))
-    part = SubLedger(ledger)
+    part = ledger.part()
     saved = Spent(Usage(input_tokens=90), saved_usd=0.5)
-    part.observe(saved)
-    assert (part.spent, ledger.totals.tokens, ledger.totals.usd, ledger.exhausted) == (saved, 0, 0.0, False)
+    part.record(saved)
+    assert (part.spent, ledger.spent, ledger.totals.tokens, ledger.exhausted) == (saved, saved, 0, False)

@@ -214,7 +214,7 @@ def test_a_ledger_reserves_in_its_budget_and_every_spend_limit_or_nowhere() -> N
     assert (run.reserved_usd, day.reserved_usd) == (0.25, 0.25)
     ledger.settle(reservation, Spent(Usage(output_tokens=5), 0.125))
     ledger.charge(Spent(Usage(output_tokens=5), 0.25))
-    assert (run.spent_usd, day.spent_usd, ledger.totals.usd) == (0.375, 0.375, 0.375)
+    assert (run.spent_usd, day.spent_usd, ledger.spent.cost_usd) == (0.375, 0.375, 0.375)
     assert (run.reserved_usd, day.reserved_usd) == (0.0, 0.0)
     assert not ledger.exhausted
     ledger.charge(Spent(cost_usd=0.25))

@@ -162,7 +162,7 @@ from podium.conductor import Sampling, open_policy
 from podium.errors import UsageError
 from podium.types import Message
 policy = open_policy(sys.argv[1])
-print(asyncio.run(policy.complete((Message(role="user", content="hi"),), Sampling(max_tokens=3))).spent.usage)
+print(asyncio.run(policy.complete((Message(role="user", content="hi"),), Sampling(max_tokens=3))).usage)
 try:
     open_policy(sys.argv[2])
 except UsageError as error:

@@ -18,7 +18,7 @@ from podium.conductor.local_policy import LocalPolicy, sample_token
 from podium.conductor.torch_model import TorchModel
 from podium.errors import CheckpointError, UsageError
 from podium.planner import PlanCallContext
-from podium.types import Budget, Message
+from podium.types import Budget, Message, Spent
 from tiny_models import CHAT, CHAT_WITHOUT_SYSTEM
 
 Make = Callable[..., Path]
@@ -102,7 +102,7 @@ async def test_texts_share_passes_of_transformers(
 
     with torch.nn.modules.module.register_module_forward_hook(count):
         assert await asyncio.gather(*(policy.complete(*each) for each in given)) == alone
-    assert len(passes) <= max(one.spent.usage.output_tokens for one in alone) + 2 * len(given)
+    assert len(passes) <= max(one.usage.output_tokens for one in alone) + 2 * len(given)
     assert max(passes) == len(given)
 
 
@@ -110,13 +110,12 @@ async def test_tokens_are_counted_and_cost_nothing(make_checkpoint: Make) -> Non
     folder = make_checkpoint()
     ledger = Ledger(Budget())
     completion = await open_policy(folder).complete(PROMPT, Sampling(max_tokens=7), PlanCallContext(ledger))
-    assert ledger.totals.tokens == completion.spent.usage.tokens
+    assert ledger.spent == Spent(completion.usage)
     prompt = Checkpoint.read(folder).tokenizer().encode(PROMPT[0].content).ids
-    assert completion.spent.usage.input_tokens == len(prompt) + 1  # <s>
-    assert completion.spent.usage.output_tokens == 7
+    assert completion.usage.input_tokens == len(prompt) + 1  # <s>
+    assert completion.usage.output_tokens == 7
     assert completion.truncated
-    assert not completion.spent.usage.estimated
-    assert completion.spent.cost_usd == 0
+    assert not completion.usage.estimated
 
 
 async def test_end_token_written_in_a_question_is_plain_text(make_checkpoint: Make) -> None:
@@ -189,7 +188,7 @@ async def test_writing_stops_at_an_end_or_at_the_limit(
     wanted: list[int], limit: int, written: int, text: str
 ) -> None:
     completion = await LocalPolicy("scripted", Scripted(wanted)).complete(PROMPT, Sampling(max_tokens=limit))
-    assert (completion.spent.usage.output_tokens, completion.text) == (written, text)
+    assert (completion.usage.output_tokens, completion.text) == (written, text)
 
 
 async def test_a_prompt_is_read_once_and_then_token_by_token() -> None:
@@ -227,7 +226,7 @@ async def test_a_prompt_that_cannot_fit_is_not_cut_into_tokens(make_checkpoint: 
 async def test_a_completion_ends_where_the_context_does(make_checkpoint: Make) -> None:
     policy = open_policy(make_checkpoint(eos_token_id=None))
     completion = await policy.complete((Message(role="user", content="z" * 200),), Sampling())
-    assert completion.spent.usage.tokens == 256
+    assert completion.usage.tokens == 256
 
 
 async def test_cancelling_stops_the_thread() -> None:

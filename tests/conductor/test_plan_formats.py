@@ -172,7 +172,7 @@ async def test_the_probe_is_paid_from_the_budget_of_the_question() -> None:
     usd = sum(taken + 10 * given for taken, given in sent) / 1e6
     assert len(sent) == 2
     assert plan.spent.cost_usd == pytest.approx(usd)
-    assert ledger.totals.usd == pytest.approx(usd)
+    assert ledger.spent.cost_usd == pytest.approx(usd)
 
 
 async def test_a_budget_that_forbids_the_probe_gets_a_plan_as_text() -> None:

@@ -34,7 +34,7 @@ class Script:
         spent = Spent(Usage(input_tokens=100 * len(self.asked), output_tokens=10), 0.25)
         if calls is not None:
             calls.ledger.charge(spent)
-        return Completion(self._texts[len(self.asked) - 1], spent)
+        return Completion(self._texts[len(self.asked) - 1], spent.usage)
 
 
 async def test_a_completion_becomes_a_plan() -> None:

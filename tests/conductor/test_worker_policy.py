@@ -14,7 +14,7 @@ from podium.conductor.open import build_endpoint
 from podium.conductor.policy import WorkerPolicy
 from podium.conductor.settings import ConductorSettings
 from podium.errors import WorkerError
-from podium.planner import PlanRequest
+from podium.planner import PlanCallContext, PlanRequest
 from podium.team import Runner
 from podium.trace.serialization import read_document, to_json
 from podium.types import Limits, Message, Price, Profile, Question
@@ -100,10 +100,11 @@ async def test_conducting_endpoint_gets_8192_max_tokens_unless_limited(serve: Se
 
 
 async def test_without_a_price_a_completion_is_unpriced(serve: Serve) -> None:
-    completion = await (await serve(Endpoint())).complete(PROMPT, Sampling())
-    assert (completion.spent.cost_usd, completion.spent.unpriced) == (0.0, True)
-    priced = await (await serve(Endpoint(), price=Price(input=1.0))).complete(PROMPT, Sampling())
-    assert (priced.spent.cost_usd, priced.spent.unpriced) == (pytest.approx(0.001), False)
+    unpriced, priced = PlanCallContext(), PlanCallContext()
+    await (await serve(Endpoint())).complete(PROMPT, Sampling(), unpriced)
+    assert (unpriced.ledger.spent.cost_usd, unpriced.ledger.spent.unpriced) == (0.0, True)
+    await (await serve(Endpoint(), price=Price(input=1.0))).complete(PROMPT, Sampling(), priced)
+    assert (priced.ledger.spent.cost_usd, priced.ledger.spent.unpriced) == (pytest.approx(0.001), False)
 
 
 async def test_extra_keys_are_sent_to_the_endpoint_unchanged(serve: Serve) -> None:

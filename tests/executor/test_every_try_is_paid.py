@@ -92,7 +92,7 @@ async def _step(make_context, pool, spend_limits, budget) -> tuple[float, int]:
     tokens = sum(attempt.spent.usage.tokens for attempt in attempts)
     if isinstance(answered, WorkerAnswer):
         usd, tokens = usd + answered.spent.cost_usd, tokens + answered.reply.usage.tokens
-    assert context.ledger.totals.usd == pytest.approx(usd)
+    assert context.ledger.spent.cost_usd == pytest.approx(usd)
     assert context.ledger.totals.tokens == tokens
     return usd, tokens
 
@@ -110,7 +110,7 @@ async def _hedged(make_context, pool, spend_limits, budget) -> tuple[float, int]
     answered = await call_with_fallbacks(again, pool[0], REQUEST, attempts)
     assert isinstance(answered, WorkerAnswer)
     assert sum(attempt.hedge for attempt in attempts) == 1
-    return again.ledger.totals.usd, again.ledger.totals.tokens
+    return again.ledger.spent.cost_usd, again.ledger.totals.tokens
 
 
 async def _cancelled(make_context, pool, spend_limits, budget) -> tuple[float, int]:
@@ -119,7 +119,7 @@ async def _cancelled(make_context, pool, spend_limits, budget) -> tuple[float, i
     await asyncio.sleep(0.02)
     task.cancel()
     await asyncio.wait([task])
-    return context.ledger.totals.usd, context.ledger.totals.tokens
+    return context.ledger.spent.cost_usd, context.ledger.totals.tokens
 
 
 async def _asked(runner: Runner) -> tuple[float, int]:
@@ -243,7 +243,7 @@ async def test_a_failed_try_is_not_cached_and_a_cached_answer_costs_nothing(
         for _ in range(3):
             context = make_context([worker], dispatcher=Dispatcher(cache=cache))
             await call_with_fallbacks(context, worker, REQUEST, AttemptLog())
-            spent.append(context.ledger.totals.usd)
+            spent.append(context.ledger.spent.cost_usd)
     assert spent == [pytest.approx(2 * COST_USD), pytest.approx(COST_USD), 0.0]
 
 
@@ -339,4 +339,4 @@ async def test_concurrent_calls_above_their_token_bound_stay_within_budget(make_
     worker = Paid((REFUSED,), delay=0.01, lost=lost)
     context = make_context([worker], budget=Budget(usd=0.09))
     await asyncio.gather(*(call_with_fallbacks(context, worker, prose, AttemptLog()) for _ in range(20)))
-    assert context.ledger.totals.usd <= 0.09
+    assert context.ledger.spent.cost_usd <= 0.09

@@ -121,7 +121,7 @@ def test_spans_never_add_up_to_more_than_the_budget(make_context, plan, turns, b
         await execution.run()
         assert sum(span.usage.tokens for span in execution.spans) == question_context.ledger.totals.tokens
         assert sum(span.spent.cost_usd for span in execution.spans) == pytest.approx(
-            question_context.ledger.totals.usd
+            question_context.ledger.spent.cost_usd
         )
         assert sum(span.called for span in execution.spans) == question_context.ledger.totals.calls
         return execution

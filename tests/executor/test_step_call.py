@@ -63,7 +63,7 @@ async def test_cost_of_a_failed_call_is_booked(make_context):
     question_context, attempts = make_context([worker]), AttemptLog()
     await call_with_fallbacks(question_context, worker, REQUEST, attempts)
     assert [attempt.spent.cost_usd for attempt in attempts] == [0.5]
-    assert question_context.ledger.totals.usd == 0.5
+    assert question_context.ledger.spent.cost_usd == 0.5
 
 
 async def test_retry_after_is_obeyed(make_context):
@@ -127,7 +127,7 @@ async def test_fallback_costs_its_own_price_and_counts_as_the_same_call(make_con
     assert isinstance(answered, WorkerAnswer)
     assert answered.worker == "b"
     assert answered.spent.cost_usd == dear.price.cost(answered.reply.usage) > 0
-    assert question_context.ledger.totals.usd == answered.spent.cost_usd
+    assert question_context.ledger.spent.cost_usd == answered.spent.cost_usd
     assert [attempt.worker for attempt in attempts] == ["a", "b"]
 
 
@@ -276,13 +276,13 @@ async def test_call_pays_both_hedged_requests_if_both_are_answered(make_context)
     question_context = make_context([worker])
     for _ in range(20):
         await call_with_fallbacks(question_context, worker, REQUEST, AttemptLog())
-    spent, attempts = question_context.ledger.totals.usd, AttemptLog()
+    spent, attempts = question_context.ledger.spent.cost_usd, AttemptLog()
     worker.slow, worker.gate = 2, asyncio.Event()
     answered = await call_with_fallbacks(question_context, worker, REQUEST, attempts)
     assert isinstance(answered, WorkerAnswer)
     assert len(attempts) == 2
     assert sum(attempt.spent.cost_usd for attempt in attempts) == answered.spent.cost_usd == 1.0
-    assert question_context.ledger.totals.usd - spent == 2.0
+    assert question_context.ledger.spent.cost_usd - spent == 2.0
 
 
 class Leaving(Uneven):
@@ -346,7 +346,7 @@ async def test_an_answer_that_was_cut_goes_to_the_fallback_and_both_are_paid_for
         ("a", "length", 1.0),
         ("b", None, 0.0),
     ]
-    assert question_context.ledger.totals.usd == 1.0
+    assert question_context.ledger.spent.cost_usd == 1.0
 
 
 async def test_cached_truncated_answer_and_its_fallback_report_equal_costs(make_context, tmp_path):
@@ -387,7 +387,7 @@ async def test_truncated_answer_is_kept_if_no_fallback_gives_a_complete_answer(m
         assert isinstance(answered, WorkerAnswer)
         assert (answered.worker, answered.reply.text) == ("a", "The answer is")
         assert answered.spent.cost_usd + sum(attempt.spent.cost_usd for attempt in attempts) == spent
-        assert question_context.ledger.totals.usd == spent
+        assert question_context.ledger.spent.cost_usd == spent
 
 
 async def test_a_cut_answer_stays_without_a_fallback_or_where_short_is_wanted(make_context):

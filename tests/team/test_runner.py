@@ -88,9 +88,9 @@ async def test_runner_gives_each_question_a_new_trace_id():
 
 @dataclass(frozen=True)
 class PaysItself(Planner):
-    """A planner that calls a model of its own: it reports what that took, and may have counted it."""
+    """A planner that calls a model of its own, whose cost it counts in the ledger, or only reports."""
 
-    counts: bool = False
+    counts: bool = True
     name: str = "own"
 
     async def plan(self, request: PlanRequest) -> Plan:
@@ -100,14 +100,18 @@ class PaysItself(Planner):
         return Plan("own", SINGLE, spent)
 
 
-@pytest.mark.parametrize("counts", [False, True])
-async def test_dollars_that_a_planner_only_reports_are_charged_once(counts: bool):
+async def test_dollars_that_a_planner_counts_and_reports_are_charged_once():
     limit = SharedSpendLimit(None, "run", 1.0)
     receipt = Receipt()
-    runner = Runner(PaysItself(counts), pool(["4"]), dispatcher=Dispatcher(spend_limits=[limit]))
+    runner = Runner(PaysItself(), pool(["4"]), dispatcher=Dispatcher(spend_limits=[limit]))
     await runner.write_plan(QUESTION, receipt=receipt)
     assert limit.spent_usd == pytest.approx(0.25)
     assert receipt.spent == Spent(Usage(input_tokens=30, output_tokens=10), pytest.approx(0.25))
+
+
+async def test_planner_that_reports_dollars_without_counting_them_is_a_bug():
+    with pytest.raises(AssertionError, match="own paid without the ledger"):
+        await Runner(PaysItself(counts=False), pool(["4"])).answer(QUESTION)
 
 
 async def test_after_a_plan_that_broke_the_budget_no_worker_is_called():

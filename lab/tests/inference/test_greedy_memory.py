@@ -57,7 +57,7 @@ async def test_a_greedy_policy_computes_a_repeated_prompt_once(
     assert (model.texts, model.tokens) == (1, 12)
     assert first.text
     assert again == first
-    assert first.spent.usage.output_tokens == 12
+    assert first.usage.output_tokens == 12
 
 
 async def test_greedy_cache_distinguishes_questions_and_max_tokens(make_checkpoint: Make) -> None:
@@ -74,7 +74,7 @@ async def test_greedy_cache_distinguishes_questions_and_max_tokens(make_checkpoi
     assert model.texts == 3
     alone = [await LocalPolicy("tiny", NumpyModel(checkpoint)).complete(*one) for one in asked]
     assert written == alone
-    assert len({(one.text, one.spent.usage) for one in written}) == 3
+    assert len({(one.text, one.usage) for one in written}) == 3
 
 
 async def test_texts_that_are_drawn_by_chance_are_drawn_anew(make_checkpoint: Make) -> None:

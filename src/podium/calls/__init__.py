@@ -5,7 +5,7 @@ its true cost. This package knows neither workflows nor plans. The executor call
 """
 
 from podium.calls.dispatcher import Dispatcher
-from podium.calls.ledger import Ledger, Reservation, SubLedger
+from podium.calls.ledger import Ledger, Reservation
 from podium.calls.worker_call import AttemptLog, CallContext, RetrySettings, WorkerCall
 
 __all__ = [
@@ -15,6 +15,5 @@ __all__ = [
     "Ledger",
     "Reservation",
     "RetrySettings",
-    "SubLedger",
     "WorkerCall",
 ]

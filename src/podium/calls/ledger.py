@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from copy import copy
 from dataclasses import dataclass, field
+from typing import Self
 
 from podium.errors import BudgetRefusalError, StoreError
 from podium.types import Budget, Receipt, Spent
@@ -46,14 +48,12 @@ class Reservation:
 
 @dataclass(slots=True)
 class LedgerTotals:
-    """What all parts of a ledger have counted and reserved."""
+    """What a ledger and its parts have taken of the budget together, besides dollars."""
 
     calls: int = 0
     """Calls, made or in flight."""
     tokens: int = 0
     """Tokens that settled calls took."""
-    usd: float = 0.0
-    """Dollars that settled calls took."""
     reserved_tokens: int = 0
     in_flight: int = 0
     settled: asyncio.Event = field(default_factory=asyncio.Event)
@@ -80,7 +80,8 @@ class Ledger:
     also charges spend limits that questions share.
 
     A step's request to its worker counts as one call. Retries and fallbacks take tokens, dollars and time, but are no
-    further calls. A planner's calls are not counted.
+    further calls. A planner's calls are not counted. A ledger may have parts, each of which says what one part of the
+    question took.
 
     Args:
         deadline: when `budget.seconds` are over, on the event loop's clock. None sets no limit.
@@ -100,6 +101,17 @@ class Ledger:
         self.spend_limits = (*own, *spend_limits)
         """All limits that a call is charged to. The question's own limit comes first."""
         self.totals = LedgerTotals()
+        self.spent = Spent()
+        """What was counted or recorded here and in the parts of this ledger."""
+        self._whole: Ledger | None = None
+        """The ledger that this one is a part of."""
+
+    def part(self) -> Self:
+        """A ledger of the same budget for a part of the question, such as its plan. What is counted there is counted
+        here too."""
+        part = copy(self)
+        part.spent, part._whole = Spent(), self
+        return part
 
     async def reserve(self, reservation: Reservation, *, final: bool = True) -> str | None:
         """Reserve what a call may take. If there is no room, wait while calls in flight may still make room.
@@ -213,13 +225,16 @@ class Ledger:
         if self._own_limit is not None:
             self._own_limit.settle(0.0, spent.cost_usd)
 
+    def record(self, spent: Spent) -> None:
+        """Add to `spent` what takes nothing of the budget: a reply from the response cache."""
+        ledger: Ledger | None = self
+        while ledger is not None:
+            ledger.spent += spent
+            ledger = ledger._whole
+
     def _count(self, spent: Spent) -> None:
         self.totals.tokens += spent.usage.tokens
-        self.totals.usd += spent.cost_usd
-
-    def observe(self, spent: Spent) -> None:
-        """Take note of a reply from the response cache, which takes nothing of the budget. Only a `SubLedger` keeps
-        it."""
+        self.record(spent)
 
     @asynccontextmanager
     async def paying(self, reservation: Reservation, receipt: Receipt) -> AsyncIterator[None]:
@@ -256,23 +271,3 @@ class Ledger:
     def time_is_up(self) -> str:
         """The sentence for a question whose seconds are over."""
         return f"The time limit of {self.budget.seconds:g} s was reached."
-
-
-class SubLedger(Ledger):
-    """A ledger within `whole` that also says what one part of the question took, such as its plan."""
-
-    def __init__(self, whole: Ledger) -> None:
-        self.budget, self.deadline, self.spend_limits = whole.budget, whole.deadline, whole.spend_limits
-        self._own_limit, self.totals = whole._own_limit, whole.totals
-        self._whole = whole
-        self.spent = Spent()
-        """What was counted through this part and its parts, including cached replies."""
-
-    def _count(self, spent: Spent) -> None:
-        self.spent += spent
-        self._whole._count(spent)
-
-    def observe(self, spent: Spent) -> None:
-        """Take note of a reply from the response cache, here and in the whole ledger."""
-        self.spent += spent
-        self._whole.observe(spent)

@@ -119,7 +119,7 @@ class LocalPolicy:
         finally:
             done.cancel()
         if calls is not None:
-            calls.ledger.charge(completion.spent)
+            calls.ledger.charge(Spent(completion.usage))
         return completion
 
     def submit(
@@ -322,7 +322,7 @@ class LocalPolicy:
         written, stopped = self._text_so_far(text)
         usage = Usage(input_tokens=len(text.prompt), output_tokens=len(text.tokens))
         cut = not stopped and text.tokens[-1] not in self._model.eos_token_ids
-        _settle(text, Completion(written, Spent(usage), truncated=cut))
+        _settle(text, Completion(written, usage, truncated=cut))
 
 
 def _common_length(one: Sequence[int], other: Sequence[int]) -> int:

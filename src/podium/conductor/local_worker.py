@@ -102,7 +102,7 @@ class LocalWorker(Worker):
             raise WorkerError("It thought and wrote no answer; raise limits.max_tokens.", kind="protocol")
         return Reply(
             text,
-            completion.spent.usage,
+            completion.usage,
             finish="length" if completion.truncated else "stop",
             model=self._policy.name,
             reasoning=thoughts,

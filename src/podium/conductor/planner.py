@@ -11,7 +11,6 @@ from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from random import Random
 
-from podium.calls import SubLedger
 from podium.conductor.policy import Completion, Policy, Sampling
 from podium.conductor.prompt import (
     PolicyNumbering,
@@ -69,7 +68,7 @@ class Conductor(Planner):
         """
         prompt = self._prompt_for(request)
         numbering = PolicyNumbering.of(request.pool, prompt)
-        ledger = SubLedger(request.ledger)
+        ledger = request.ledger.part()
         calls = replace(request.calls, ledger=ledger)
         request = numbering.to_policy(replace(request, calls=calls))
         messages = build_prompt(request, prompt)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from podium.calls import CallContext, Dispatcher, Ledger, Reservation, SubLedger, WorkerCall
+from podium.calls import CallContext, Dispatcher, Ledger, Reservation, WorkerCall
 from podium.calls.worker_call import Listeners
 from podium.conductor.plan_format import (
     CHOICES,
@@ -25,7 +25,7 @@ from podium.conductor.plan_format import (
 from podium.errors import BudgetRefusalError, WorkerError
 from podium.planner import PlanCallContext
 from podium.trace import Reply
-from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message, Spent, sent_tokens
+from podium.types import DEFAULT_OPTIONS, NO_USAGE, AnswerOptions, Message, Usage, sent_tokens
 from podium.workers.base import Request, Worker, seed_number
 
 
@@ -54,10 +54,11 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The text that a policy wrote, and what it cost."""
+    """The text that a policy wrote. What it cost, with all tries, is counted in the question's ledger."""
 
     text: str
-    spent: Spent = Spent()
+    usage: Usage = NO_USAGE
+    """The tokens of the request that the text comes from."""
     truncated: bool = False
     """Whether the text was cut off at the limit of tokens."""
     reasoning: str = ""
@@ -127,15 +128,10 @@ class WorkerPolicy:
         The first completion with a schema also probes which plan format the endpoint obeys. The question's budget pays
         for the probe.
         """
-        ledger = SubLedger((calls or PlanCallContext()).ledger)
-        calls = replace(calls or PlanCallContext(), ledger=ledger)
+        calls = calls or PlanCallContext()
         if sampling.schema is None or self._negotiator is None:
-            completion = _completion(await self._call(calls, messages, sampling))
-        else:
-            completion = await self._complete_structured(
-                calls, messages, sampling, sampling.schema, self._negotiator
-            )
-        return replace(completion, spent=ledger.spent)
+            return _completion(await self._call(calls, messages, sampling))
+        return await self._complete_structured(calls, messages, sampling, sampling.schema, self._negotiator)
 
     async def _complete_structured(
         self,
@@ -221,16 +217,17 @@ class WorkerPolicy:
         except BudgetRefusalError as refusal:
             raise WorkerError(f"The plan was not paid for. {refusal}", kind="budget") from None
         if reply.cached:
-            calls.ledger.observe(reply.spent(self._worker.profile))
+            calls.ledger.record(reply.spent(self._worker.profile))
         return reply
 
 
 def _completion(reply: Reply) -> Completion:
-    """The completion without its spending. Some models write the whole plan inside a thought, so that is taken if there
-    is no other text. A thought that was cut off has no plan."""
+    """The completion. Some models write the whole plan inside a thought, so that is taken if there is no other text. A
+    thought that was cut off has no plan."""
     cut, text = reply.finish == "length", plan_text(reply)
     return Completion(
         text if text.strip() or cut else reply.reasoning,
+        reply.usage,
         truncated=cut,
         reasoning=reply.reasoning,
         dropped=reply.dropped,

@@ -212,7 +212,7 @@ async def grade_answer(task: Task, answer: str | None, dispatcher: Dispatcher) -
             raise BudgetError(f"The answer is not judged. {dispatcher.refusal}") from None
         grade = Grade(score=0.0, cost_usd=error.cost_usd, failure=str(error))
     # A grader of another package may call a model by itself. Then its cost is known only now.
-    if (uncharged_usd := grade.cost_usd - ledger.totals.usd) > 0:
+    if (uncharged_usd := grade.cost_usd - ledger.spent.cost_usd) > 0:
         ledger.charge(Spent(cost_usd=uncharged_usd))
     return grade
 

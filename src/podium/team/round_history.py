@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from podium.calls import AttemptLog, SubLedger
+from podium.calls import AttemptLog, Ledger
 from podium.executor import Execution, RoundContext
 from podium.planner import EarlierRound
 from podium.trace import Plan, RoundTrace, Span, TraceStatus
@@ -23,8 +23,8 @@ class OpenRound:
     number: int
     earlier_rounds: tuple[EarlierRound, ...]
     started_s: float
-    planning: SubLedger
-    """Counts what planning takes."""
+    planning: Ledger
+    """The part of the question's ledger that counts what planning takes."""
     attempts: AttemptLog = field(default_factory=AttemptLog)
     """The tries of the calls of the planner's model."""
     trace: RoundTrace | None = None

@@ -16,7 +16,7 @@ from secrets import token_hex
 from typing import Self
 
 from podium import __version__
-from podium.calls import Dispatcher, Ledger, SubLedger
+from podium.calls import Dispatcher, Ledger
 from podium.errors import StoreError, UsageError, WorkerError, flatten_group
 from podium.executor import Execution, ExecutionSettings, QuestionContext, make_fence_mark
 from podium.executor.execution import may_overlap
@@ -230,8 +230,9 @@ class _QuestionRun:
             kind = "budget_refused" if error.kind == "budget" else "planner_failed"
             plan = Plan("", PlanError(kind, f"{planner.name}: {error}"))
         else:
-            if plan.spent != Spent() and ledger.spent == Spent():
-                ledger.charge(plan.spent)  # The planner called a model without the ledger.
+            assert plan.spent == Spent() or ledger.spent != Spent(), (
+                f"{planner.name} paid without the ledger."
+            )
             invalid = check_plan(plan.decision, workers=len(context.pool), later_round=round_.number > 0)
             invalid = invalid or check_answer_options(plan.decision, context.pool, context.question.options)
             plan = plan if invalid is None else replace(plan, decision=invalid)
@@ -267,7 +268,7 @@ class _QuestionRun:
 
     def begin_round(self, number: int) -> OpenRound:
         """The next round, whose plan is not written yet."""
-        began, planning = self._context.elapsed(), SubLedger(self._context.ledger)
+        began, planning = self._context.elapsed(), self._context.ledger.part()
         self._round = OpenRound(number, self._history.earlier_rounds, began, planning)
         return self._round
 

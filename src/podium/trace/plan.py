@@ -31,8 +31,8 @@ class Plan:
     """The planner's text. If the policy numbers workers in another order, only the plan, with the pool's numbers."""
     decision: Workflow | Acceptance | PlanError
     spent: Spent = Spent()
-    """What planning took, including `rejected` plans. The runner takes it from the request's ledger. A planner that
-    counted nothing in the ledger sets it, and the runner then counts it there."""
+    """What planning took, including `rejected` plans, by the request's ledger, from which the runner takes it. Of a
+    rejected plan, what the planner set: what that plan took."""
     messages: tuple[Message, ...] = ()
     """The messages of the planner's model for the first try, with the model's numbers of the workers."""
     reasoning: str = ""

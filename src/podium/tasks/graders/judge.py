@@ -199,9 +199,9 @@ class Judge(GraderSettings):
         try:
             verdict = await judged.verdict(state.worker, own, unsure_beats_wrong=self.tie > 0)
         except GraderError as error:
-            raise GraderError(str(error), cost_usd=context.ledger.totals.usd) from None
+            raise GraderError(str(error), cost_usd=context.ledger.spent.cost_usd) from None
         score = self.tie if verdict == "UNSURE" else float(verdict == "RIGHT")
-        return Grade(score, answer, context.ledger.totals.usd)
+        return Grade(score, answer, context.ledger.spent.cost_usd)
 
 
 def truncate_middle(text: str, longest: int) -> str:
