@@ -12,6 +12,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from copy import copy
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
 from typing import Self
 
 from podium.errors import BudgetRefusalError, StoreError
@@ -101,16 +103,14 @@ class Ledger:
         self.spend_limits = (*own, *spend_limits)
         """All limits that a call is charged to. The question's own limit comes first."""
         self.totals = LedgerTotals()
-        self.spent = Spent()
-        """What was counted or recorded here and in the parts of this ledger."""
-        self._whole: Ledger | None = None
-        """The ledger that this one is a part of."""
+        self._counted: tuple[list[Spent], ...] = ([],)
+        """What was counted here, and in each ledger that this one is a part of."""
 
     def part(self) -> Self:
         """A ledger of the same budget for a part of the question, such as its plan. What is counted there is counted
         here too."""
         part = copy(self)
-        part.spent, part._whole = Spent(), self
+        part._counted = ([], *self._counted)
         return part
 
     async def reserve(self, reservation: Reservation, *, final: bool = True) -> str | None:
@@ -227,10 +227,8 @@ class Ledger:
 
     def record(self, spent: Spent) -> None:
         """Add to `spent` what takes nothing of the budget: a reply from the response cache."""
-        ledger: Ledger | None = self
-        while ledger is not None:
-            ledger.spent += spent
-            ledger = ledger._whole
+        for counted in self._counted:
+            counted.append(spent)
 
     def _count(self, spent: Spent) -> None:
         self.totals.tokens += spent.usage.tokens
@@ -256,6 +254,11 @@ class Ledger:
     ) -> None:
         for spend_limit in self.spend_limits if spend_limits is None else spend_limits:
             spend_limit.settle(reserved_usd, paid_usd)
+
+    @property
+    def spent(self) -> Spent:
+        """What was counted or recorded here and in the parts of this ledger."""
+        return reduce(add, self._counted[0], Spent())
 
     @property
     def exhausted(self) -> bool:
