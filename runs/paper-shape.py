@@ -30,7 +30,7 @@ from typing import Any
 
 from random_model import make_model
 
-from podium.calls.shared_spend_limit import SharedSpendLimit
+from podium.spending.shared_spend_limit import SharedSpendLimit
 from podium.store import TraceStore
 from podium.trace import Trace
 from podium.types import MAX_USD

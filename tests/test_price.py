@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from podium.calls.ledger import Reservation
-from podium.types import Price, Profile, Usage
-from podium.workers import ScriptedWorker
+from podium.spending import Reservation
+from podium.types import Limits, Price, Usage
 
 USED = Usage(input_tokens=10_000, output_tokens=1000, cached_tokens=6000, cache_write_tokens=3000)
 
@@ -26,8 +25,7 @@ USED = Usage(input_tokens=10_000, output_tokens=1000, cached_tokens=6000, cache_
 )
 def test_input_out_of_a_cache_and_into_it_has_its_own_price(price: Price, usd: float) -> None:
     assert price.cost(USED) == pytest.approx(usd, abs=1e-12)
-    worker = ScriptedWorker("w", [], profile=Profile(name="w", price=price))
-    most = Reservation.most(worker, input_tokens=10_000, output_tokens=1000).usd
+    most = Reservation.most(Limits(), price, input_tokens=10_000, output_tokens=1000).usd
     assert most >= usd, "a budget reserves the most that a call may cost"
     assert most == pytest.approx(0.015 + 0.01 * (price.cache_write or price.input))
 

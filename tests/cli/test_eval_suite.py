@@ -12,8 +12,8 @@ import pytest
 from refused_commands import one_sentence
 from small_recording import record_small
 
-from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.evals import Comparison
+from podium.spending.shared_spend_limit import SharedSpendLimit
 from podium_testing import Answer, FaultServer
 from scripted_team import write_sums
 

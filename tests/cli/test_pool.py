@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from podium.calls.shared_spend_limit import SharedSpendLimit, default_state_path
+from podium.spending.shared_spend_limit import SharedSpendLimit, default_state_path
 from podium_testing import Answer, FaultServer, Hang, RateLimited, RefusedParameters, Rule, Status
 from podium_testing.server import in_thread
 from scripted_team import write_sums, write_team

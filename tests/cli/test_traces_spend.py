@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from podium.calls.shared_spend_limit import DAY_BUDGET
+from podium.spending.shared_spend_limit import DAY_BUDGET
 from podium.store import TraceStore
 from podium.trace import Trace
 from postgres_server import DATABASES

@@ -11,13 +11,13 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from podium.calls import Ledger
 from podium.conductor import Checkpoint, Sampling, open_policy
 from podium.conductor.loaded_model import Logits, TokenChunk
 from podium.conductor.local_policy import LocalPolicy, sample_token
 from podium.conductor.torch_model import TorchModel
 from podium.errors import CheckpointError, UsageError
 from podium.planner import PlanCallContext
+from podium.spending import Ledger
 from podium.types import Budget, Message, Spent
 from tiny_models import CHAT, CHAT_WITHOUT_SYSTEM
 

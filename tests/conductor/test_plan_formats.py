@@ -12,11 +12,11 @@ from typing import Any, Literal
 
 import pytest
 
-from podium.calls import Ledger
 from podium.conductor.open import build_endpoint, make_worker_conductor
 from podium.conductor.plan_format import MAX_VERDICT_AGE_S, PlanChoice, PlanFormat, ProbeCache
 from podium.conductor.settings import ConductorSettings
 from podium.planner import PlanCallContext, PlanRequest
+from podium.spending import Ledger
 from podium.trace import Plan
 from podium.types import Budget, Limits, Price, Profile, Question, ToolCall
 from podium.workers import Pool, ScriptedWorker

@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from podium.calls import Dispatcher
-from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.config import build
 from podium.errors import WorkerError
 from podium.evals.evaluation import rollout_seed
@@ -23,6 +22,7 @@ from podium.evals.recorder import CallLimit, QuestionsToRecord, RecordingRun, ba
 from podium.planners import Single
 from podium.recordings import RecordedResponse, Recording, RecordingHeader
 from podium.rollout import run_rollout
+from podium.spending.shared_spend_limit import SharedSpendLimit
 from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.recorded import RecordedTasks

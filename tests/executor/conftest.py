@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from podium.calls import Dispatcher, Ledger
+from podium.calls import Dispatcher
 from podium.executor import ExecutionSettings, QuestionContext
+from podium.spending import Ledger
 from podium.types import Budget, Question
 from podium.workers.base import Worker
 from podium.workers.pool import Pool

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from podium.calls import AttemptLog, Dispatcher, Ledger
+from podium.calls import AttemptLog, Dispatcher
 from podium.calls.input_bound import InputTokenBound
-from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.conductor.planner import Conductor
 from podium.conductor.policy import WorkerPolicy
 from podium.config import build
@@ -18,6 +17,8 @@ from podium.errors import BudgetError, WorkerError
 from podium.executor.step_call import FailedCall, WorkerAnswer, call_with_fallbacks
 from podium.planners.voting import Single
 from podium.rollout.rollout import grade_answer
+from podium.spending import Ledger
+from podium.spending.shared_spend_limit import SharedSpendLimit
 from podium.tasks.graders.judge import Judge
 from podium.tasks.task import Task
 from podium.team import Runner

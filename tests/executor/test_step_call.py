@@ -5,10 +5,10 @@ from itertools import pairwise
 import pytest
 
 from podium.calls import AttemptLog, Dispatcher
-from podium.calls.ledger import Reservation
 from podium.errors import WorkerError
 from podium.executor import ExecutionSettings
 from podium.executor.step_call import FailedCall, WorkerAnswer, call_with_fallbacks
+from podium.spending import Reservation
 from podium.trace import Reply
 from podium.types import AnswerOptions, Budget, Limits, Message, Price, Profile, Spent, Usage
 from podium.workers.base import Request, Worker

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from podium.calls.dispatcher import Dispatcher
-from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.conductor import Conductor
 from podium.conductor.policy import WorkerPolicy
 from podium.planners import Single
+from podium.spending.shared_spend_limit import SharedSpendLimit
 from podium.team import Runner
 from podium.types import Budget, Question
 from podium_testing import FaultServer, Rule, WrongUsage

@@ -10,7 +10,6 @@ from random import Random
 import pytest
 
 from podium.calls import Dispatcher
-from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.config import build
 from podium.errors import BudgetError
 from podium.evals import evaluate
@@ -19,6 +18,7 @@ from podium.planner import Planner
 from podium.planners import Committee, SelfConsistency, Single
 from podium.rollout import run_rollout
 from podium.scoring import RolloutRequest, ScoringSession, ScoringSettings
+from podium.spending.shared_spend_limit import SharedSpendLimit
 from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task

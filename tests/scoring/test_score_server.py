@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from loaded_programs import loaded_podium
-from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.cli import run
 from podium.cli.run_settings import read_run_settings
 from podium.cli.score_server import scoring_settings
 from podium.errors import BudgetError, ConfigError
 from podium.scoring import RolloutRequest, ScoringClient
+from podium.spending.shared_spend_limit import SharedSpendLimit
 from podium.store import TraceStore
 from podium.train.settings import TrainSettings
 from podium.types import MAX_USD

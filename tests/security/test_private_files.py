@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from podium.calls.shared_spend_limit import STATE, SharedSpendLimit
 from podium.server.keys.key_store import KEY_TABLES
+from podium.spending.shared_spend_limit import STATE, SharedSpendLimit
 from podium.store import TraceStore
 from podium.workers.response_cache import ResponseCache
 

@@ -22,6 +22,7 @@ from podium.conductor.settings import ConductorSettings
 from podium.server.app import create_app
 from podium.server.keys import Keys, open_key_store
 from podium.server.service import Service
+from podium.spending import SpendLimit
 from podium.store import TraceStore
 from podium.team import team as team_module
 from podium.team.settings import PlanSettings, ServeSettings, TeamBudget, TeamSettings
@@ -29,7 +30,6 @@ from podium.team.team_file import TeamFile, open_pool
 from podium.types import Budget, Limits, Price, Profile
 from podium.workers.openai import OpenAIWorker
 from podium.workers.pool import Pool
-from podium.workers.spend_limit import SpendLimit
 from podium_testing import FaultServer
 from scripted_team import open_team
 

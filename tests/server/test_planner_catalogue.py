@@ -4,9 +4,9 @@ import pytest
 
 from chat_worker import ChatClient, chat_worker
 from podium.calls import Dispatcher
-from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.errors import APIError
 from podium.server.planner_catalogue import PlannerCatalogue
+from podium.spending.shared_spend_limit import SharedSpendLimit
 from podium.team.settings import PlanSettings, TeamSettings
 from podium.team.team import Team
 from podium.types import Price, Profile

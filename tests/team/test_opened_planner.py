@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from podium.calls import Dispatcher
-from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.conductor.checkpoint import PlanLimits
 from podium.errors import UsageError
+from podium.spending.shared_spend_limit import SharedSpendLimit
 from podium.team import Runner
 from podium.team.health_check import CheckResult, check_planner
 from podium.team.opened_planner import OpenedPlanner, open_planner, pays_for_plans

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import pytest
 
 from podium.calls import Dispatcher
-from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.errors import StoreError, UsageError, WorkerError
 from podium.executor import StepEnded, StepStarted
 from podium.planner import EarlierRound, Planner, PlanRequest
+from podium.spending.shared_spend_limit import SharedSpendLimit
 from podium.team import Event, PlanReady, QuestionEnded, RoundEnded, Runner, TraceStoreError
 from podium.trace import Plan, Reply, Trace
 from podium.types import Budget, Limits, Question, Receipt, Spent, Usage

@@ -10,9 +10,9 @@ from tinker_cookbook.utils import cost_estimation
 from conftest import ACCEPT, OTHER, PLAN
 from fake_tinker import FakeSamplingClient, FakeServiceClient, FakeTrainingClient
 from podium.calls import Dispatcher
-from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.scoring import ScoringSettings, open_session
 from podium.scoring.service import serve_session
+from podium.spending.shared_spend_limit import SharedSpendLimit
 from podium_tinker.train import Options, main
 
 

@@ -3,9 +3,9 @@
 import pytest
 
 from podium.calls import Dispatcher
-from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.errors import BudgetError, ConfigError, UsageError, WorkerError
 from podium.evals.evaluation import evaluate
+from podium.spending.shared_spend_limit import SharedSpendLimit
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
 from podium.team import Runner

@@ -5,15 +5,12 @@ its true cost. This package knows neither workflows nor plans. The executor call
 """
 
 from podium.calls.dispatcher import Dispatcher
-from podium.calls.ledger import Ledger, Reservation
 from podium.calls.worker_call import AttemptLog, CallContext, RetrySettings, WorkerCall
 
 __all__ = [
     "AttemptLog",
     "CallContext",
     "Dispatcher",
-    "Ledger",
-    "Reservation",
     "RetrySettings",
     "WorkerCall",
 ]

@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Self
 from podium.calls.circuit_breaker import CircuitBreaker
 from podium.calls.input_bound import InputTokenBound
 from podium.calls.rate_limiter import ModelHost, RateLimiter, model_key
-from podium.calls.shared_spend_limit import SharedSpendLimit, open_day_limit
 from podium.errors import UsageError, WorkerError
+from podium.spending.shared_spend_limit import SharedSpendLimit, open_day_limit
 from podium.types import MAX_USD, Usage
 from podium.workers.base import Worker
 from podium.workers.replacements import FailingWorker
 from podium.workers.response_cache import ResponseCache
 
 if TYPE_CHECKING:
-    from podium.workers.spend_limit import SpendLimit
+    from podium.spending import SpendLimit
 
 RESPONSES, SPENDING = "responses.sqlite", "spending.sqlite"
 """Names of the response cache and of the spend limit in a run's folder."""

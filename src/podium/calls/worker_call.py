@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from podium.calls.dispatcher import Dispatcher
 from podium.calls.input_bound import InputTokenBound
-from podium.calls.ledger import Ledger, Reservation
 from podium.calls.rate_limiter import Permit
 from podium.errors import BudgetRefusalError, WorkerError
+from podium.spending import Ledger, Reservation
 from podium.trace import Attempt, Reply
 from podium.types import (
     DEFAULT_OPTIONS,
@@ -117,7 +117,8 @@ def first_reservation(
     """The most that a call may take, for a worker that has not reported a token count yet."""
     bound = InputTokenBound(worker)
     input_tokens = bound.upper(bound.size(messages, options))
-    return Reservation.most(worker, input_tokens=input_tokens, output_tokens=options.max_tokens)
+    limits, price = worker.limits, worker.profile.price
+    return Reservation.most(limits, price, input_tokens=input_tokens, output_tokens=options.max_tokens)
 
 
 class WorkerCall:
@@ -324,7 +325,8 @@ class WorkerCall:
 
     def _reservation(self, input_tokens: int) -> Reservation:
         return Reservation.most(
-            self._worker,
+            self._worker.limits,
+            self._worker.profile.price,
             input_tokens=input_tokens,
             output_tokens=self._request.options.max_tokens,
             calls=self._calls_to_reserve,

@@ -16,7 +16,7 @@ from podium.errors import UsageError
 from podium.server.keys.caller import Caller, KeyAllowance
 from podium.server.keys.key_store import KeySpending, KeyStore, NewKey, StoredKey
 from podium.server.keys.keys import open_key_store
-from podium.workers.spend_limit import NANO_PER_USD
+from podium.spending.spend_limit import NANO_PER_USD
 
 T = TypeVar("T")
 _MAX_RPM = 60_000

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from podium.calls.shared_spend_limit import default_state_path
 from podium.errors import StoreError, WorkerError
 from podium.event_loops import PerLoop
 from podium.files import replace_file
+from podium.spending.shared_spend_limit import default_state_path
 from podium.trace import Reply
 from podium.types import AnswerOptions, Message
 from podium.workers.base import Worker

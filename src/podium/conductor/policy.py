@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from podium.calls import CallContext, Dispatcher, Ledger, Reservation, WorkerCall
+from podium.calls import CallContext, Dispatcher, WorkerCall
 from podium.calls.worker_call import Listeners
 from podium.conductor.plan_format import (
     CHOICES,
@@ -24,6 +24,7 @@ from podium.conductor.plan_format import (
 )
 from podium.errors import BudgetRefusalError, WorkerError
 from podium.planner import PlanCallContext
+from podium.spending import Ledger, Reservation
 from podium.trace import Reply
 from podium.types import DEFAULT_OPTIONS, NO_USAGE, AnswerOptions, Message, Usage, sent_tokens
 from podium.workers.base import Request, Worker, seed_number
@@ -171,8 +172,9 @@ class WorkerPolicy:
 
     def _affords_probe(self, ledger: Ledger, messages: tuple[Message, ...]) -> bool:
         """Whether the budget allows a probe and then a plan. If not, it may still allow a plan as text."""
-        plan = Reservation.most(self._worker, input_tokens=sent_tokens(messages))
-        probe_usd = MAX_PROBE_OUTPUT_TOKENS * self._worker.profile.price.output / 1e6
+        price = self._worker.profile.price
+        plan = Reservation.most(self._worker.limits, price, input_tokens=sent_tokens(messages))
+        probe_usd = MAX_PROBE_OUTPUT_TOKENS * price.output / 1e6
         both = Reservation(0, plan.tokens + MAX_PROBE_OUTPUT_TOKENS, plan.usd + probe_usd)
         return ledger.affords(both, asyncio.get_running_loop().time())
 

@@ -26,13 +26,13 @@ from podium.recordings import (
 from podium.rollout import Rollout
 from podium.rollout.data_fingerprint import DataFingerprint, value_digest
 from podium.rollout.run_folder import CONFIG, RunFolder
+from podium.spending import SpendLimit
 from podium.tasks import open_tasks, warnings_of
 from podium.tasks.open import open_splits, splits_of
 from podium.tasks.task import Task
 from podium.types import MAX_USD
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
-from podium.workers.spend_limit import SpendLimit
 
 _MAX_GOLD_CHARS = 10_000
 """The most characters of a saved gold answer. Tests of programs are longer, and only their verdicts are saved."""

@@ -15,9 +15,10 @@ from typing import Self
 from pydantic import Field
 from pydantic_core import PydanticSerializationError
 
-from podium.calls import CallContext, Dispatcher, Ledger
+from podium.calls import CallContext, Dispatcher
 from podium.errors import BudgetError, BudgetRefusalError, GraderError
 from podium.rollout.data_fingerprint import grader_settings, value_digest
+from podium.spending import Ledger
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.task import Grade, Task
 from podium.team import Runner

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from podium.calls import Dispatcher
-from podium.calls.ledger import Ledger
-from podium.calls.shared_spend_limit import open_day_limit
 from podium.calls.worker_call import first_reservation
 from podium.conductor.plan_format import FORMAT_WORDS
 from podium.errors import BudgetRefusalError, UsageError, WorkerError
+from podium.spending import Ledger, SpendLimit
+from podium.spending.shared_spend_limit import open_day_limit
 from podium.team.opened_planner import pays_for_plans
 from podium.team.settings import TeamSettings
 from podium.team.team import Team
@@ -27,7 +27,6 @@ from podium.team.team_worker import TeamWorker
 from podium.types import Budget, Message, Question, Receipt, Spent
 from podium.workers.base import Request, Worker, has_paid_workers, time_limit
 from podium.workers.pool import Pool
-from podium.workers.spend_limit import SpendLimit
 from podium.workflow import PlanError
 
 QUESTION = "Reply with the one word: ready"

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from podium.calls import AttemptLog, Ledger
+from podium.calls import AttemptLog
 from podium.executor import Execution, RoundContext
 from podium.planner import EarlierRound
+from podium.spending import Ledger
 from podium.trace import Plan, RoundTrace, Span, TraceStatus
 from podium.types import Spent, copy_without_validation
 from podium.workers.pool import Pool

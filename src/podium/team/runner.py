@@ -16,12 +16,13 @@ from secrets import token_hex
 from typing import Self
 
 from podium import __version__
-from podium.calls import Dispatcher, Ledger
+from podium.calls import Dispatcher
 from podium.errors import StoreError, UsageError, WorkerError, flatten_group
 from podium.executor import Execution, ExecutionSettings, QuestionContext, make_fence_mark
 from podium.executor.execution import may_overlap
 from podium.planner import PlanCallContext, Planner, PlanRequest, visible_steps
 from podium.planners.voting import Single
+from podium.spending import Ledger
 from podium.team.events import Event, PlanReady, QuestionEnded, RoundEnded, TraceStoreError
 from podium.team.plan_check import check_answer_options, check_plan, fallback_workflow
 from podium.team.round_history import OpenRound, RoundHistory

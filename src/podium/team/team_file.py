@@ -13,12 +13,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from podium.calls.shared_spend_limit import read_day_budget
 from podium.conductor.settings import SOURCES
 from podium.config import SettingsSource
 from podium.errors import ConfigError, UsageError
 from podium.planners import find_baseline
 from podium.shipped import shipped_checkpoint, shipped_pool
+from podium.spending.shared_spend_limit import read_day_budget
 from podium.team.opened_planner import open_planner
 from podium.team.settings import TeamSettings, TeamWorkerSpec
 from podium.team.team_worker import TeamWorker

@@ -11,9 +11,9 @@ from hashlib import sha256
 from typing import Any, Literal
 
 from podium.errors import WorkerError
+from podium.spending import SpendLimit
 from podium.trace import Reply
 from podium.types import AnswerOptions, Limits, Message, Profile, Receipt
-from podium.workers.spend_limit import SpendLimit
 from podium.workers.view import WorkerView, read_view
 
 StoppingRule = Callable[[str, Sequence[str | None]], bool]

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from podium.calls import Dispatcher
-from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.errors import UsageError
 from podium.evals.answer_files import AnswerFiles
 from podium.evals.evaluation import evaluate
@@ -23,6 +22,7 @@ from podium.evals.study.judges import NoVerdictGrader, OutcomeGrader, PoolJudge,
 from podium.evals.study.questions import StudyQuestions, load_study_questions
 from podium.planners import Single
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter
+from podium.spending.shared_spend_limit import SharedSpendLimit
 from podium.tasks.graders.math_graders import Numeric
 from podium.tasks.graders.text_graders import Exact, Normalised
 from podium.tasks.task import Task

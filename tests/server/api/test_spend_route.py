@@ -10,7 +10,7 @@ import httpx
 from key_storage import KeyStorage
 from viewer_traces import keep, plain
 
-from podium.calls.shared_spend_limit import SharedSpendLimit
+from podium.spending.shared_spend_limit import SharedSpendLimit
 from podium.store.spend import MAX_DAYS
 
 DAYS = {"since": "2026-03-01", "until": "2026-03-02"}

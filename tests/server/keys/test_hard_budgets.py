@@ -12,7 +12,7 @@ import pytest
 from key_storage import KeyStorage
 from served_process import served
 
-from podium.workers.spend_limit import NANO_PER_USD
+from podium.spending.spend_limit import NANO_PER_USD
 from podium_testing import Answer, FaultServer
 
 LIMIT_USD = 0.05

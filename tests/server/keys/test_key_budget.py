@@ -15,12 +15,12 @@ import pytest
 from key_storage import KeyStorage
 from sqlalchemy import Executable
 
-from podium.calls import Ledger, Reservation
 from podium.errors import APIError, StoreError
 from podium.server.keys import Caller, Keys
 from podium.server.keys.caller import NANO_PER_USD
 from podium.server.keys.key_budget import KeyBudget
 from podium.server.keys.key_store import KeyStore
+from podium.spending import Ledger, Reservation
 from podium.types import Budget, Spent
 
 NOW = datetime(2026, 3, 1, 23, 59, tzinfo=UTC)

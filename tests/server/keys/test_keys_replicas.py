@@ -16,7 +16,7 @@ from key_storage import KeyStorage
 from served_process import command
 
 from podium.server.keys.key_store import KeySpending
-from podium.workers.spend_limit import NANO_PER_USD
+from podium.spending.spend_limit import NANO_PER_USD
 
 POOL = """
 [[worker]]

@@ -18,7 +18,7 @@ from openai_client import client
 from running_server import until
 from served_process import served
 
-from podium.calls.shared_spend_limit import SharedSpendLimit
+from podium.spending.shared_spend_limit import SharedSpendLimit
 from podium.store import TraceStore
 from podium.trace import Trace
 from postgres_server import DATABASES, PostgresServer

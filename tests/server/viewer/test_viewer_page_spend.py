@@ -12,7 +12,7 @@ import pytest
 from running_server import Serve
 from viewer_traces import keep, of_sums
 
-from podium.calls.shared_spend_limit import SharedSpendLimit
+from podium.spending.shared_spend_limit import SharedSpendLimit
 from podium.store import TraceStore
 from podium.trace import Outcome, Trace
 from podium.types import Price, Spent

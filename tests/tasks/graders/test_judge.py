@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from podium.calls import CallContext, Dispatcher, Ledger
-from podium.calls.shared_spend_limit import SharedSpendLimit
+from podium.calls import CallContext, Dispatcher
 from podium.config import build
 from podium.errors import ConfigError, GraderError
+from podium.spending import Ledger
+from podium.spending.shared_spend_limit import SharedSpendLimit
 from podium.tasks.graders.judge import RETRY_PROMPT, RUBRIC, RUBRIC_WITHOUT_REFERENCE, Judge, JudgedResponse
 from podium.types import Budget
 from podium.workers.build import build_worker

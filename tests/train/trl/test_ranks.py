@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 from accelerate.state import AcceleratorState
 
-from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.cli import run
 from podium.errors import ConfigError
+from podium.spending.shared_spend_limit import SharedSpendLimit
 from podium.store import TraceStore
 from podium.train.trl.accelerated_ranks import AcceleratedRanks
 from podium.types import MAX_USD

@@ -17,11 +17,11 @@ from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.sft_config import SFTConfig
 
 from podium.calls import Dispatcher
-from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import BudgetError, ConfigError
 from podium.planners.registry import open_baseline
 from podium.scoring import RolloutRequest, open_session
+from podium.spending.shared_spend_limit import SharedSpendLimit
 from podium.store import TraceStore
 from podium.tasks import open_tasks
 from podium.team import Runner

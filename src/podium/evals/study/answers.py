@@ -20,8 +20,8 @@ from podium.evals.study.judges import NearMisses, by_agreement, near_misses
 from podium.evals.study.questions import JudgedBy
 from podium.planners.answers import AnswerMatrix
 from podium.rollout import Rollout
+from podium.spending import SpendLimit
 from podium.tasks import Task
-from podium.workers.spend_limit import SpendLimit
 
 _ENOUGH = 0.5
 """A worker is left out of the study if it answered less than this share of the busiest worker's answers."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from podium.calls import CallContext, Dispatcher, Ledger
+from podium.calls import CallContext, Dispatcher
 from podium.errors import GraderError
 from podium.planners.answers import NO_ANSWER, AnswerMatrix, Floats
 from podium.reading.answer import final_answer
@@ -24,6 +24,7 @@ from podium.reading.numerals import read_number
 from podium.reading.same_answer import normalised_words
 from podium.rollout import Rollout
 from podium.rollout.data_fingerprint import grader_settings
+from podium.spending import Ledger
 from podium.tasks.graders.judge import RUBRIC_WITHOUT_REFERENCE, JudgedResponse, Verdict, truncate_middle
 from podium.tasks.graders.math_graders import Numeric
 from podium.tasks.graders.text_graders import Exact, Normalised

@@ -11,14 +11,14 @@ from typing import Annotated, Any
 from fastapi import FastAPI, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.errors import UsageError
 from podium.server.api_errors import invalid
 from podium.server.keys.caller import Caller
 from podium.server.requests import RequestCaller
 from podium.server.service import Service
+from podium.spending.shared_spend_limit import SharedSpendLimit
+from podium.spending.spend_limit import NANO_PER_USD
 from podium.store.spend import DEFAULT_DAYS, MAX_DAYS, SpendBy, SpendQuery
-from podium.workers.spend_limit import NANO_PER_USD
 
 
 def add_routes(app: FastAPI, service: Service) -> None:

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Literal
 
 from podium.errors import UsageError
+from podium.spending.spend_limit import NANO_PER_USD
 from podium.types import MAX_USD
-from podium.workers.spend_limit import NANO_PER_USD
 
 
 @dataclass(frozen=True, slots=True)

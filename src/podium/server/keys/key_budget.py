@@ -16,7 +16,7 @@ from itertools import accumulate
 from podium.errors import StoreError
 from podium.server.keys.caller import Caller
 from podium.server.keys.key_store import KeySpending, KeyStore
-from podium.workers.spend_limit import SpendLimit, to_nano
+from podium.spending.spend_limit import SpendLimit, to_nano
 
 _SETTLE_DELAY_S = 0.05
 """Seconds from a call's end until it is settled. Calls that end or begin meanwhile share the round trip."""

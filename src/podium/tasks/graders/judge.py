@@ -14,11 +14,12 @@ from typing import Literal, Self, cast, get_args
 
 from pydantic import Field, PrivateAttr, field_validator
 
-from podium.calls import AttemptLog, CallContext, Dispatcher, Ledger, WorkerCall
+from podium.calls import AttemptLog, CallContext, Dispatcher, WorkerCall
 from podium.errors import GraderError, WorkerError
 from podium.fencing import marked_block
 from podium.reading.answer import last_line
 from podium.reading.thoughts import without_thoughts
+from podium.spending import Ledger
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.extraction import AnswerPlace, extract
 from podium.tasks.task import Grade

@@ -17,9 +17,8 @@ from operator import add
 from typing import Self
 
 from podium.errors import BudgetRefusalError, StoreError
-from podium.types import Budget, Receipt, Spent
-from podium.workers.base import Worker
-from podium.workers.spend_limit import SpendLimit
+from podium.spending.spend_limit import SpendLimit
+from podium.types import Budget, Limits, Price, Receipt, Spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +32,21 @@ class Reservation:
 
     @classmethod
     def most(
-        cls, worker: Worker, *, input_tokens: int, output_tokens: int | None = None, calls: int = 1
+        cls,
+        limits: Limits,
+        price: Price,
+        *,
+        input_tokens: int,
+        output_tokens: int | None = None,
+        calls: int = 1,
     ) -> Reservation:
-        """The most that one call of a worker may take, by the worker's price and limits.
+        """The most that one call of a worker with these limits may take, at the worker's price.
 
         Args:
             input_tokens: the most input tokens (`InputTokenBound`).
             output_tokens: the most output tokens. None allows as many as the worker's limits allow.
             calls: 0 for a retry, a hedge or a fallback, whose call was counted with the first try.
         """
-        limits, price = worker.limits, worker.profile.price
         output_tokens = limits.answer_tokens(output_tokens)
         usd = (input_tokens * price.max_input + output_tokens * price.output) / 1e6
         return cls(calls, input_tokens + output_tokens, usd if limits.max_usd is None else limits.max_usd)

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from podium.errors import StoreError, UsageError
+from podium.spending.spend_limit import NANO_PER_USD, SpendLimit, to_nano
 from podium.sqlite_files import (
     BUSY_TIMEOUT_S,
     IN_MEMORY,
@@ -31,7 +32,6 @@ from podium.sqlite_files import (
     retry_while_busy,
 )
 from podium.types import MAX_USD
-from podium.workers.spend_limit import NANO_PER_USD, SpendLimit, to_nano
 
 _LOG = logging.getLogger("podium.spending")
 DAY_BUDGET = "PODIUM_DAY_BUDGET_USD"

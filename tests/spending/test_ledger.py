@@ -3,13 +3,8 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.calls import Ledger, Reservation
-from podium.types import Budget, Price, Profile, Spent, Usage
-from podium.workers import ScriptedWorker
-
-
-def priced(price: Price) -> ScriptedWorker:
-    return ScriptedWorker("w", [], profile=Profile(name="w", price=price))
+from podium.spending import Ledger, Reservation
+from podium.types import Budget, Limits, Price, Spent, Usage
 
 
 def test_reservations_of_calls_in_flight_count_against_the_budget():
@@ -25,8 +20,8 @@ def test_reservations_of_calls_in_flight_count_against_the_budget():
 
 
 def test_each_limit_refuses_in_its_own_words():
-    worker = priced(Price(input=1.0, output=2.0))
-    reservation = Reservation.most(worker, input_tokens=1_000, output_tokens=1_000)
+    price = Price(input=1.0, output=2.0)
+    reservation = Reservation.most(Limits(), price, input_tokens=1_000, output_tokens=1_000)
     assert reservation == Reservation(1, 2_000, 0.003)
     for budget, sentence in [
         (Budget(calls=0), "The budget of 0 calls is used up."),
@@ -72,10 +67,10 @@ def test_a_planner_can_spend_the_budget_of_the_workers():
 )
 def test_no_order_of_calls_breaks_a_budget(budget, calls):
     price = Price(output=1.0)
-    ledger, worker = Ledger(budget), priced(price)
+    ledger = Ledger(budget)
     in_flight = []
     for most, share, others in calls:
-        reservation = Reservation.most(worker, input_tokens=0, output_tokens=most)
+        reservation = Reservation.most(Limits(), price, input_tokens=0, output_tokens=most)
         if ledger.try_reserve(reservation, now=0.0) is None:
             in_flight.append((reservation, Usage(output_tokens=int(most * share))))
         while len(in_flight) > others:

@@ -14,15 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loaded_programs import loaded_python
-from podium.calls import Ledger, Reservation
-from podium.calls.shared_spend_limit import STATE, SharedSpendLimit, default_state_path, open_day_limit
 from podium.errors import StoreError, UsageError
+from podium.spending import Ledger, Reservation
+from podium.spending.shared_spend_limit import STATE, SharedSpendLimit, default_state_path, open_day_limit
 from podium.types import Budget, Spent, Usage
 
 SPENDER = """
 import random, sys
 from pathlib import Path
-from podium.calls.shared_spend_limit import SharedSpendLimit
+from podium.spending.shared_spend_limit import SharedSpendLimit
 spend_limit = SharedSpendLimit(Path(sys.argv[1]), "run", 1.0)
 random.seed(sys.argv[2])
 paid = 0.0

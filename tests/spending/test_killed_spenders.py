@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from podium.calls import Ledger, Reservation
-from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.server.keys import Caller
 from podium.server.keys.caller import KeyAllowance
 from podium.server.keys.key_budget import KeyBudget
 from podium.server.keys.key_store import KeyStore, StoredKey
+from podium.spending import Ledger, Reservation
+from podium.spending.shared_spend_limit import SharedSpendLimit
+from podium.spending.spend_limit import NANO_PER_USD, SpendLimit
 from podium.types import Budget, Spent
-from podium.workers.spend_limit import NANO_PER_USD, SpendLimit
 
 LIMIT_USD, MOST_USD, PAID_USD = 5.0, 0.01, 0.004
 CALLER = Caller(name="web", id="web", allowance=KeyAllowance.read("5"))
