@@ -21,11 +21,5 @@ class Away:
     def settle(self, reserved_usd: float, paid_usd: float) -> None:
         return None
 
-    def may_fit_later(self, usd: float) -> bool:
+    async def wait_for_room(self, usd: float) -> bool:
         return False
-
-    async def wait_until_settled(self) -> None:
-        return None
-
-    async def wait_until_unreserved(self) -> None:
-        return None

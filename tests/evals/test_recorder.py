@@ -18,7 +18,7 @@ from podium.config import build
 from podium.errors import WorkerError
 from podium.evals.evaluation import rollout_seed
 from podium.evals.question_table import AskingProgress, QuestionTable, ask_each_alone
-from podium.evals.recorder import CallLimit, QuestionsToRecord, RecordingRun, bare_tasks
+from podium.evals.recorder import MaxCalls, QuestionsToRecord, RecordingRun, bare_tasks
 from podium.planners import Single
 from podium.recordings import RecordedResponse, Recording, RecordingHeader
 from podium.rollout import run_rollout
@@ -82,7 +82,7 @@ def written(table: QuestionTable, out: Path, repeats: int = 1) -> RecordingHeade
 
 
 def calls(budget: int) -> Dispatcher:
-    return Dispatcher(spend_limits=[CallLimit(budget)])
+    return Dispatcher(spend_limits=[MaxCalls(budget)])
 
 
 async def test_every_answer_of_every_worker_is_kept_with_its_grade(tmp_path: Path) -> None:

@@ -13,20 +13,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from podium.calls.circuit_breaker import CircuitBreaker
 from podium.calls.input_bound import InputTokenBound
 from podium.calls.rate_limiter import ModelHost, RateLimiter, model_key
 from podium.errors import UsageError, WorkerError
+from podium.spending import SpendLimit
 from podium.spending.shared_spend_limit import SharedSpendLimit, open_day_limit
 from podium.types import MAX_USD, Usage
 from podium.workers.base import Worker
 from podium.workers.replacements import FailingWorker
 from podium.workers.response_cache import ResponseCache
-
-if TYPE_CHECKING:
-    from podium.spending import SpendLimit
 
 RESPONSES, SPENDING = "responses.sqlite", "spending.sqlite"
 """Names of the response cache and of the spend limit in a run's folder."""
@@ -172,10 +170,14 @@ class Dispatcher:
         return next((limit.refusal for limit in self.spend_limits if limit.refusal is not None), None)
 
     @property
+    def shared_limits(self) -> tuple[SharedSpendLimit, ...]:
+        """The spend limits that processes share: of the run and of the day."""
+        return tuple(limit for limit in self.spend_limits if isinstance(limit, SharedSpendLimit))
+
+    @property
     def run_limit(self) -> SharedSpendLimit | None:
         """The spend limit of the run. None if the run has no limit."""
-        shared = (limit for limit in self.spend_limits if isinstance(limit, SharedSpendLimit))
-        return next((limit for limit in shared if limit.name == "run"), None)
+        return next((limit for limit in self.shared_limits if limit.name == "run"), None)
 
     @property
     def has_budget(self) -> bool:

@@ -26,11 +26,9 @@ from podium.recordings import (
 from podium.rollout import Rollout
 from podium.rollout.data_fingerprint import DataFingerprint, value_digest
 from podium.rollout.run_folder import CONFIG, RunFolder
-from podium.spending import SpendLimit
 from podium.tasks import open_tasks, warnings_of
 from podium.tasks.open import open_splits, splits_of
 from podium.tasks.task import Task
-from podium.types import MAX_USD
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
 
@@ -124,22 +122,29 @@ def recorded_workers(pool: Pool, names: Iterable[str] = ()) -> Pool:
     return workers
 
 
-class CallLimit(SpendLimit):
-    """The calls of one start, as a spend limit. Each try of a worker or judge is a call."""
+class MaxCalls:
+    """The most calls of one start, as a `SpendLimit`. Each try of a worker or judge is a call, whatever it costs."""
 
     def __init__(self, calls: int) -> None:
-        super().__init__(MAX_USD, name="this start's dollars", way_out="start again")
+        self.refusal: str | None = None
         self._calls, self._made = calls, 0
 
+    @property
+    def exhausted(self) -> bool:
+        return self._made >= self._calls
+
     def reserve(self, usd: float) -> str | None:
-        """Reserve the dollars of a call, or say in a sentence that the calls are used up."""
-        if self._made >= self._calls:
+        """Count a call, or say in a sentence that the calls are used up."""
+        if self.exhausted:
             return f"The budget of {self._calls} calls is used up."
         self._made += 1
-        return super().reserve(usd)
+        return None
 
-    def may_fit_later(self, usd: float) -> bool:
-        """No: the end of a call makes no room for another call."""
+    def settle(self, reserved_usd: float, paid_usd: float) -> None:
+        """Do nothing: a call that has ended was made all the same."""
+
+    async def wait_for_room(self, usd: float) -> bool:
+        """Return False: the end of a call makes no room for another."""
         return False
 
 
@@ -189,7 +194,7 @@ class RecordingRun:
             calls: the most calls of this start. None sets no limit.
         """
         table = self.table
-        limits = () if calls is None else (CallLimit(calls),)
+        limits = () if calls is None else (MaxCalls(calls),)
         with open_run_dispatcher(table.team, table.pool, table.folder) as dispatcher:
             try:
                 progress = await ask_each_alone([table], dispatcher.with_spend_limits(*limits), show)

@@ -209,7 +209,7 @@ class ScoringSession:
         except BudgetError:
             # The caller gives up the whole batch. Let the calls in flight of its other rollouts end first, so that
             # their responses, which are paid for, are kept.
-            for spend_limit in self.dispatcher.spend_limits:
+            for spend_limit in self.dispatcher.shared_limits:
                 await spend_limit.wait_until_unreserved()
             raise
         if self.settings.rounds > 1 and not rollout.infrastructure_failed:

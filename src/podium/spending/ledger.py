@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from copy import copy
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
 from typing import Self
 
-from podium.errors import BudgetRefusalError, StoreError
-from podium.spending.spend_limit import SpendLimit
+from podium.errors import BudgetRefusalError
+from podium.spending.spend_limit import InMemorySpendLimit, SpendLimit
 from podium.types import Budget, Limits, Price, Receipt, Spent
 
 
@@ -99,10 +99,10 @@ class Ledger:
     ) -> None:
         self.budget = budget
         self.deadline = deadline
-        self._own_limit: SpendLimit | None = None
+        self._own_limit: InMemorySpendLimit | None = None
         if budget.usd is not None:
             name = f"the budget's ${budget.usd:g}"
-            self._own_limit = SpendLimit(budget.usd, name=name, way_out="raise the budget's usd")
+            self._own_limit = InMemorySpendLimit(budget.usd, name=name, way_out="raise the budget's usd")
         own = () if self._own_limit is None else (self._own_limit,)
         self.spend_limits = (*own, *spend_limits)
         """All limits that a call is charged to. The question's own limit comes first."""
@@ -128,11 +128,11 @@ class Ledger:
         clock = asyncio.get_running_loop().time
         while (refusal := self._reserve(reservation, clock())) is not None:
             spend_limit = refusal.spend_limit
-            if spend_limit is None and self._may_fit_later(reservation, clock()):
-                await self.totals.settled.wait()
-            elif spend_limit is not None and spend_limit.may_fit_later(reservation.usd):
-                await spend_limit.wait_until_settled()
+            if spend_limit is None:
+                may_fit = await self._wait_for_room(reservation, clock())
             else:
+                may_fit = await spend_limit.wait_for_room(reservation.usd)
+            if not may_fit:
                 return refusal.tell(final=final)
         return None
 
@@ -181,27 +181,29 @@ class Ledger:
             )
         return None
 
-    def _may_fit_later(self, reservation: Reservation, now: float) -> bool:
-        """Whether the budget could allow the call once the calls in flight are settled."""
+    async def _wait_for_room(self, reservation: Reservation, now: float) -> bool:
+        """Wait until a call is settled, if the budget's calls, tokens and seconds may then allow the call. Return False
+        at once if they cannot."""
         budget, totals = self.budget, self.totals
-        return (
+        may_fit = (
             totals.in_flight > 0
             and (self.deadline is None or now < self.deadline)
             and (budget.calls is None or totals.calls + reservation.calls <= budget.calls)
             and (budget.tokens is None or totals.tokens + reservation.tokens <= budget.tokens)
         )
+        if may_fit:
+            await totals.settled.wait()
+        return may_fit
 
     def _reserve_usd(self, reservation: Reservation) -> _Refusal | None:
         """Reserve the dollars in all spend limits, or in none."""
-        for number, spend_limit in enumerate(self.spend_limits):
-            try:
+        with ExitStack() as undo:
+            for spend_limit in self.spend_limits:
                 sentence = spend_limit.reserve(reservation.usd)
-            except StoreError:
-                self._settle_all(reservation.usd, 0.0, self.spend_limits[:number])
-                raise
-            if sentence is not None:
-                self._settle_all(reservation.usd, 0.0, self.spend_limits[:number])
-                return _Refusal(sentence, spend_limit)
+                if sentence is not None:
+                    return _Refusal(sentence, spend_limit)
+                undo.callback(spend_limit.settle, reservation.usd, 0.0)
+            undo.pop_all()
         return None
 
     def settle(self, reservation: Reservation, spent: Spent, *, usd: bool = True) -> None:
@@ -216,12 +218,12 @@ class Ledger:
         totals.settled.set()
         totals.settled.clear()  # Waiting calls are woken all the same.
         self._count(spent)
-        self._settle_all(reservation.usd, spent.cost_usd if usd else 0.0)
+        self._settle_usd(reservation.usd, spent.cost_usd if usd else 0.0)
 
     def charge(self, spent: Spent) -> None:
         """Count tokens and dollars that were not reserved, such as a planner's, and charge the spend limits."""
         self._count(spent)
-        self._settle_all(0.0, spent.cost_usd)
+        self._settle_usd(0.0, spent.cost_usd)
 
     def count_only(self, spent: Spent) -> None:
         """Count only in the question's budget. Shared limits were charged before, when a plan was written earlier."""
@@ -253,10 +255,8 @@ class Ledger:
         finally:
             self.settle(reservation, receipt.spent)
 
-    def _settle_all(
-        self, reserved_usd: float, paid_usd: float, spend_limits: Sequence[SpendLimit] | None = None
-    ) -> None:
-        for spend_limit in self.spend_limits if spend_limits is None else spend_limits:
+    def _settle_usd(self, reserved_usd: float, paid_usd: float) -> None:
+        for spend_limit in self.spend_limits:
             spend_limit.settle(reserved_usd, paid_usd)
 
     @property

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from podium.errors import StoreError, UsageError
-from podium.spending.spend_limit import NANO_PER_USD, SpendLimit, to_nano
+from podium.spending.spend_limit import NANO_PER_USD, Balance, to_nano
 from podium.sqlite_files import (
     BUSY_TIMEOUT_S,
     IN_MEMORY,
@@ -67,8 +67,8 @@ class _Settlement(NamedTuple):
     """The day of the reservation. None if there was none: then the day of writing counts."""
 
 
-class SharedSpendLimit(SpendLimit):
-    """One limit in dollars, for all processes that open the same file under the same name.
+class SharedSpendLimit:
+    """A `SpendLimit` for all processes that open the same file under the same name.
 
     Args:
         path: the SQLite file. It is made if it is missing. If it is None, the limit is kept in memory, for this process
@@ -93,13 +93,17 @@ class SharedSpendLimit(SpendLimit):
         way_out = (
             "raise the run's budget" if name == "run" else "raise the day's budget or wait for tomorrow (UTC)"
         )
-        super().__init__(limit_usd, name=f"the {name}'s ${limit_usd:g}", way_out=way_out)
         self.path = path
         self.name = name
+        self.limit_usd = limit_usd
+        self.refusal: str | None = None
+        self._balance = Balance(to_nano(limit_usd), f"the {name}'s ${limit_usd:g}", way_out)
+        self._settled = asyncio.Event()
+        """Set when this process has settled a call; then another event takes its place, since a limit may serve several
+        event loops, one after the other."""
         self._today = today
         self._day: str | None = None
         """The day to which the known sums of spent and reserved dollars belong."""
-        self._reserved_by_all = 0
         self._days: dict[int, deque[str]] = {}
         """The days on which this process has reserved each amount, oldest first."""
         self._unwritten: deque[_Settlement] = deque()
@@ -113,26 +117,28 @@ class SharedSpendLimit(SpendLimit):
         self._file = STATE.open(IN_MEMORY if path is None else path)
         self._file.execute("PRAGMA busy_timeout = 0")
 
+    @property
+    def exhausted(self) -> bool:
+        return self._balance.exhausted
+
     def reserve(self, usd: float) -> str | None:
         """Reserve `usd`, as `SpendLimit.reserve` does. A call that costs nothing writes nothing."""
         self._retry_failed()
+        balance, amount = self._balance, to_nano(usd)
         try:
-            self._open_day()
-            return super().reserve(usd)
+            day = self._open_day()
+            if not amount:
+                return balance.refusal(usd) if balance.exhausted else None
+            row = self._execute(_RESERVE, (amount, self.name, day, amount, balance.limit))
+            if row is None:
+                self._read_sums(day)
+                return balance.refusal(usd)
         except _BusyError as error:
             return str(error)
-
-    def _take(self, amount: int) -> bool:
-        day = self._day
-        assert day is not None  # `reserve` has opened it.
-        row = self._execute(_RESERVE, (amount, self.name, day, amount, self._limit))
-        if row is None:
-            self._read_sums(day)
-            return False
         self._days.setdefault(amount, deque()).append(day)
-        self._reserved_here += amount
-        self._spent, self._reserved_by_all = row
-        return True
+        balance.reserved_here += amount
+        balance.spent, balance.reserved = row
+        return None
 
     def settle(self, reserved_usd: float, paid_usd: float) -> None:
         """Release the oldest reservation of this sum and count what was paid, on the day of the reservation. A payment
@@ -169,9 +175,13 @@ class SharedSpendLimit(SpendLimit):
             self._unwritten.popleft()
             self._failure = None
             if row is not None and day == self._day:
-                self._spent, self._reserved_by_all = row
-            self._reserved_here -= reserved
+                self._balance.spent, self._balance.reserved = row
+            self._balance.reserved_here -= reserved
             self._wake()
+
+    def _wake(self) -> None:
+        self._settled.set()
+        self._settled = asyncio.Event()
 
     def _retry_failed(self) -> None:
         """Write settlements that could not be written, or raise the `StoreError` of the oldest."""
@@ -184,37 +194,41 @@ class SharedSpendLimit(SpendLimit):
         self._retrying = False
         self._write_settlements()
 
-    def may_fit_later(self, usd: float) -> bool:
-        return self._busy_since is not None or super().may_fit_later(usd)
-
-    async def wait_until_settled(self) -> None:
-        """Wait until this process has settled a call. While the file is locked, wait only for a moment."""
-        if self._busy_since is not None:
-            await asyncio.sleep(_RETRY_S)
-        else:
-            await super().wait_until_settled()
+    async def wait_for_room(self, usd: float) -> bool:
+        may_fit = self._busy_since is not None or self._balance.may_fit_later(to_nano(usd))
+        if may_fit:
+            await self._wait_until_settled()
+        return may_fit
 
     async def wait_until_unreserved(self) -> None:
-        """Wait until this process has nothing reserved.
+        """Wait until this process has no call in flight that may cost something.
 
         Raises:
             StoreError: a settlement cannot be written; its reservation stays reserved.
         """
-        while self._reserved_here:
+        while self._balance.reserved_here:
             self._retry_failed()
-            if self._reserved_here:
-                await self.wait_until_settled()
+            if self._balance.reserved_here:
+                await self._wait_until_settled()
+
+    async def _wait_until_settled(self) -> None:
+        """Wait until this process has settled a call. While the file is locked, wait only for a moment."""
+        if self._busy_since is not None:
+            await asyncio.sleep(_RETRY_S)
+        else:
+            await self._settled.wait()
 
     @property
     def spent_usd(self) -> float:
+        """Dollars that all processes have spent."""
         self._read_sums(self._open_day())
-        return super().spent_usd
+        return self._balance.spent / NANO_PER_USD
 
     @property
     def reserved_usd(self) -> float:
         """Dollars that all processes have reserved for calls in flight. Reservations of killed processes stay."""
         self._read_sums(self._open_day())
-        return super().reserved_usd
+        return self._balance.reserved / NANO_PER_USD
 
     def close(self) -> None:
         """Write the last settlements and close the file. Calling twice is fine.
@@ -246,11 +260,7 @@ class SharedSpendLimit(SpendLimit):
     def _read_sums(self, day: str) -> None:
         row = self._execute(f"SELECT spent, reserved FROM spending {_ROW}", (self.name, day))
         if row is not None:
-            self._spent, self._reserved_by_all = row
-
-    @property
-    def _reserved_everywhere(self) -> int:
-        return self._reserved_by_all
+            self._balance.spent, self._balance.reserved = row
 
     def _execute(self, statement: str, values: tuple[int | str, ...]) -> tuple[int, int] | None:
         """Run a statement and return its row, if it has one. Wait for a locked file, but never on an event loop.

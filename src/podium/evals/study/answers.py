@@ -20,7 +20,7 @@ from podium.evals.study.judges import NearMisses, by_agreement, near_misses
 from podium.evals.study.questions import JudgedBy
 from podium.planners.answers import AnswerMatrix
 from podium.rollout import Rollout
-from podium.spending import SpendLimit
+from podium.spending.spend_limit import InMemorySpendLimit
 from podium.tasks import Task
 
 _ENOUGH = 0.5
@@ -50,7 +50,9 @@ async def ask_workers(
     # Questions with repeats come first, so that a budget that ends early still has first and second answers.
     parts = [table.with_questions(tasks[:twice], 2), table.with_questions(tasks[twice:], repeats)]
     if budget_usd is not None:
-        limit = SpendLimit(budget_usd, name=f"this start's ${budget_usd:g}", way_out="raise the run's budget")
+        limit = InMemorySpendLimit(
+            budget_usd, name=f"this start's ${budget_usd:g}", way_out="raise the run's budget"
+        )
         dispatcher = dispatcher.with_spend_limits(limit)
     progress = await ask_each_alone(parts, dispatcher, show)
     if not progress.kept:

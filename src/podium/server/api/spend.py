@@ -16,7 +16,6 @@ from podium.server.api_errors import invalid
 from podium.server.keys.caller import Caller
 from podium.server.requests import RequestCaller
 from podium.server.service import Service
-from podium.spending.shared_spend_limit import SharedSpendLimit
 from podium.spending.spend_limit import NANO_PER_USD
 from podium.store.spend import DEFAULT_DAYS, MAX_DAYS, SpendBy, SpendQuery
 
@@ -41,8 +40,7 @@ async def _budgets(service: Service, caller: Caller) -> list[dict[str, Any]]:
     if caller.visible_owner is None:
         rows += [
             _row(None, limit.name, limit.limit_usd, limit.spent_usd, limit.reserved_usd)
-            for limit in service.dispatcher.spend_limits
-            if isinstance(limit, SharedSpendLimit)
+            for limit in service.dispatcher.shared_limits
         ]
     for stored, spending in await service.keys.key_store.spendings(datetime.now(UTC)):
         allowance, name = stored.caller.allowance, stored.caller.name

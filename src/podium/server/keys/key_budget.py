@@ -1,9 +1,9 @@
 """The budget of one key in one period, as one replica sees it. It is a `SpendLimit` for the ledgers of questions.
 
 A ledger reserves without waiting, but a key store over a network must be awaited. So a replica first reserves a sum in
-the key store, and then reserves parts of this sum for calls. A call that needs more waits in `wait_until_settled`. A
-moment after a call ends, its cost is settled in the key store and the rest given back. All replicas together never
-exceed the limit. Reservations of a killed replica count as spent.
+the key store, and then reserves parts of this sum for calls. A call that needs more waits in `wait_for_room`. A moment
+after a call ends, its cost is settled in the key store and the rest given back. All replicas together never exceed the
+limit. Reservations of a killed replica count as spent.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import accumulate
 from podium.errors import StoreError
 from podium.server.keys.caller import Caller
 from podium.server.keys.key_store import KeySpending, KeyStore
-from podium.spending.spend_limit import SpendLimit, to_nano
+from podium.spending.spend_limit import Balance, to_nano
 
 _SETTLE_DELAY_S = 0.05
 """Seconds from a call's end until it is settled. Calls that end or begin meanwhile share the round trip."""
@@ -27,8 +27,8 @@ _RETRY_S = 0.2
 _LOG = logging.getLogger("podium.keys")
 
 
-class KeyBudget(SpendLimit):
-    """The budget of one key, one period and one replica.
+class KeyBudget:
+    """The budget of one key, one period and one replica: a `SpendLimit`.
 
     Args:
         caller: the caller, who must have an allowance.
@@ -38,18 +38,18 @@ class KeyBudget(SpendLimit):
     def __init__(self, key_store: KeyStore, caller: Caller, period: str) -> None:
         assert caller.id is not None
         assert caller.allowance is not None
-        allowance = caller.allowance
-        super().__init__(allowance.usd, name=f"the key's ${allowance}", way_out=allowance.remedy)
-        self._limit = allowance.nano
+        self.refusal: str | None = None
         self.refreshed_s: float | None = None
         """When the key store was last read, on the event loop's clock. None if it was never read."""
         self._key_store = key_store
         self._key = caller.id
         self._key_name = caller.name
-        self._allowance = allowance
+        self._allowance = caller.allowance
         self._period = period
         self._spending = KeySpending()
         """What all replicas have spent and reserved, as last read from the key store."""
+        self._reserved_here = 0
+        """What is reserved for calls in flight here."""
         self._held = 0
         """What this replica has reserved in the key store: for calls in flight, for paid calls, and for further
         calls."""
@@ -57,8 +57,6 @@ class KeyBudget(SpendLimit):
         """What is being given back now. The key store may still count it as reserved."""
         self._paid = 0
         """What ended calls have paid that is not settled in the key store yet."""
-        self._refused_amount = 0
-        """The sum that the latest refused call needed."""
         self._waiting_sums: dict[asyncio.Future[None], int] = {}
         """Waiting calls, and the sum that each needs."""
         self._denied: tuple[int, float] | None = None
@@ -72,17 +70,19 @@ class KeyBudget(SpendLimit):
         """Set when a call begins to wait."""
         self._closing = False
 
-    def _take(self, amount: int) -> bool:
-        """Reserve from this replica's sum. If that is too small, `may_fit_later` says whether it can grow."""
-        if self._removed or amount > self._free:
-            self._refused_amount = amount
-            return False
-        self._reserved_here += amount
-        return True
-
     @property
-    def _reserved_everywhere(self) -> int:
-        return max(0, self._spending.reserved - self._held - self._returning) + self._reserved_here
+    def exhausted(self) -> bool:
+        return self._balance.exhausted
+
+    def reserve(self, usd: float) -> str | None:
+        """Reserve from this replica's sum. If that is too small, `wait_for_room` lets it grow if it can."""
+        amount = to_nano(usd)
+        if not amount:
+            return self._refusal_text(usd) if self.exhausted else None
+        if self._removed or amount > self._free:
+            return self._refusal_text(usd)
+        self._reserved_here += amount
+        return None
 
     def settle(self, reserved_usd: float, paid_usd: float) -> None:
         """Book what a call paid, as `SpendLimit.settle` does. The key store learns of it a moment later."""
@@ -91,41 +91,35 @@ class KeyBudget(SpendLimit):
             return
         self._reserved_here -= reserved
         self._paid += paid
-        self._spent += paid
         self._denied = None
-        self._wake()
         self._release()
         self._start()
 
-    def may_fit_later(self, usd: float) -> bool:
-        """Whether the key store may still have `usd`, or calls in flight here may give it back."""
+    async def wait_for_room(self, usd: float) -> bool:
+        """Wait until a call was settled, or the key store has answered for the waiting calls. Return False at once if
+        the key store cannot have `usd`, and calls in flight here cannot give it back."""
         amount = to_nano(usd)
         if not amount or self._removed:
             return False
-        if not self._is_denied(amount):
-            return self._spent + amount <= self._limit
-        return super().may_fit_later(usd)
-
-    async def wait_until_settled(self) -> None:
-        """Wait until a call was settled, or the key store has answered for the waiting calls.
-
-        Raises:
-            StoreError: the key store cannot be used.
-        """
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        # Nothing has run since the refused reservation, so `_refused_amount` is its sum.
-        self._waiting_sums[future] = self._refused_amount
-        self._call_waits.set()
-        self._start()
-        try:
-            await future
-        finally:
-            self._waiting_sums.pop(future, None)
+        if self._is_denied(amount):
+            may_fit = self._balance.may_fit_later(amount)
+        else:
+            may_fit = self._spent + amount <= self._allowance.nano
+        if may_fit:
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting_sums[future] = amount
+            self._call_waits.set()
+            self._start()
+            try:
+                await future
+            finally:
+                self._waiting_sums.pop(future, None)
+        return may_fit
 
     @property
     def spent_message(self) -> str | None:
         """A sentence that the budget is spent. None if something is left, as far as this replica knows."""
-        spent, limit = self._spent, self._limit
+        spent, limit = self._spent, self._allowance.nano
         if spent < limit or spent == limit == 0:  # A budget of 0 allows workers that cost nothing.
             return None
         return f"The budget of the key {self._key_name!r}, ${self._allowance}, is spent: {self._allowance.remedy}."
@@ -149,7 +143,22 @@ class KeyBudget(SpendLimit):
             try:
                 await self._settle_paid(back=self._held - self._reserved_here)
             except StoreError as error:
-                _LOG.error("What the key %s spent is not recorded, and stays reserved: %s", self._name, error)
+                _LOG.error(
+                    "What the key %r spent is not recorded, and stays reserved: %s", self._key_name, error
+                )
+
+    @property
+    def _spent(self) -> int:
+        """What all replicas have spent, as far as this replica knows."""
+        return self._spending.spent + self._paid
+
+    @property
+    def _balance(self) -> Balance:
+        allowance, here = self._allowance, self._reserved_here
+        reserved = max(0, self._spending.reserved - self._held - self._returning) + here
+        return Balance(
+            allowance.nano, f"the key's ${allowance}", allowance.remedy, self._spent, reserved, here
+        )
 
     @property
     def _free(self) -> int:
@@ -179,7 +188,7 @@ class KeyBudget(SpendLimit):
                     return
         except StoreError as error:
             # Paid sums stay reserved in the key store until they can be settled.
-            _LOG.error("The budget of the key %s cannot be kept: %s", self._name, error)
+            _LOG.error("The budget of the key %r cannot be kept: %s", self._key_name, error)
             self._release(error)
         finally:
             self._task = None
@@ -190,13 +199,13 @@ class KeyBudget(SpendLimit):
         least = sums[0]
         while sums and sums[-1] > self._free:
             amount = sums.pop() - self._free
-            spending = await self._key_store.reserve(self._key, self._period, self._limit, amount)
+            spending = await self._key_store.reserve(self._key, self._period, self._allowance.nano, amount)
             if spending is not None:
                 self._held += amount
                 self._update(spending)
                 break
             await self.refresh()
-            left = self._limit - self._spending.spent - self._spending.reserved + self._free
+            left = self._allowance.nano - self._spending.spent - self._spending.reserved + self._free
             while sums and sums[-1] > left:
                 sums.pop()
             if least > left:  # Calls may have given something back since the denial.
@@ -238,7 +247,6 @@ class KeyBudget(SpendLimit):
 
     def _update(self, spending: KeySpending) -> None:
         self._spending = spending
-        self._spent = spending.spent + self._paid
         self.refreshed_s = self._now()
 
     def _release(self, error: StoreError | None = None) -> None:
@@ -258,4 +266,4 @@ class KeyBudget(SpendLimit):
     def _refusal_text(self, usd: float) -> str:
         if self._removed:
             return f"The key {self._key_name!r} was removed: ask the operator of this server for another."
-        return self.spent_message or super()._refusal_text(usd)
+        return self.spent_message or self._balance.refusal(usd)
