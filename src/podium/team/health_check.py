@@ -9,16 +9,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from podium.calls import Dispatcher
+from podium.calls.dispatcher import open_dispatcher
 from podium.calls.worker_call import first_reservation
 from podium.conductor.plan_format import FORMAT_WORDS
 from podium.errors import BudgetRefusalError, UsageError, WorkerError
 from podium.spending import Ledger, SpendLimit
-from podium.spending.shared_spend_limit import open_day_limit
 from podium.team.opened_planner import pays_for_plans
 from podium.team.settings import TeamSettings
 from podium.team.team import Team
@@ -63,15 +62,12 @@ class CheckResult:
 async def check_team(settings: TeamSettings, limit_s: float | None = None) -> tuple[CheckResult, ...]:
     """Check each worker of a team and then its planner, for `limit_s` seconds each or the worker's own timeout, and
     within the budget of the day."""
-    day = open_day_limit(settings.budget.day_usd)
-    with nullcontext() if day is None else closing(day):
-        spend_limits = () if day is None else (day,)
-        pool = open_pool(settings, ready=False)
-        try:
-            results = await check_workers(pool, limit_s, spend_limits if has_paid_workers(pool) else ())
+    pool = open_pool(settings, ready=False)
+    try:
+        paid, pays = has_paid_workers(pool), pays_for_plans(settings, pool)
+        with open_dispatcher(paid_workers=paid, pays=pays, day_usd=settings.budget.day_usd) as dispatcher:
+            results = await check_workers(pool, limit_s, dispatcher.spend_limits if paid else ())
             noted = [_with_fallback_note(result, pool) for result in results]
-            is_paid = has_paid_workers(pool) or pays_for_plans(settings, pool)
-            dispatcher = Dispatcher(spend_limits=spend_limits if is_paid else ())
             try:
                 team = Team.from_settings(settings, pool, dispatcher=dispatcher, seed="check")
             except UsageError as error:
@@ -81,8 +77,8 @@ async def check_team(settings: TeamSettings, limit_s: float | None = None) -> tu
                 return (*noted, await check_planner(team, limit_s))
             finally:
                 await team.release()
-        finally:
-            await pool.close()
+    finally:
+        await pool.close()
 
 
 async def check_workers(
