@@ -201,10 +201,10 @@ def test_day_limit_comes_from_the_option_then_from_the_environment(tmp_path: Pat
             open_day_limit(None, {**environ, "PODIUM_DAY_BUDGET_USD": wrong})
 
 
-def test_a_ledger_reserves_in_its_budget_and_every_spend_limit_or_nowhere() -> None:
+async def test_a_ledger_reserves_in_its_budget_and_every_spend_limit_or_nowhere() -> None:
     run, day = SharedSpendLimit(None, "run", 1.0), SharedSpendLimit(None, "day", 0.5)
     ledger = Ledger(Budget(usd=2.0), spend_limits=[run, day])
-    refusal = ledger.try_reserve(Reservation(1, 10, 0.75), now=0.0)
+    refusal = await ledger.reserve(Reservation(1, 10, 0.75))
     assert refusal is not None
     assert "the day's $0.5" in refusal
     assert (day.refusal, run.refusal) == (refusal, None)

@@ -310,7 +310,7 @@ class WorkerCall:
         """Reserve the most that a hedge may take, or raise the refusal at once."""
         reservation = self._reservation(self._channel.input_bound.upper(self._size))
         now = asyncio.get_running_loop().time()
-        if self._context.ledger.try_reserve(reservation, now, final=False) is not None:
+        if self._context.ledger.try_reserve(reservation, now) is not None:
             raise BudgetRefusalError("A hedge is not paid for.")
         self._channel.hedges += 1
         return reservation

@@ -14,7 +14,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
-from typing import Self
+from typing import NamedTuple, Self
 
 from podium.errors import BudgetRefusalError
 from podium.spending.spend_limit import InMemorySpendLimit, SpendLimit
@@ -66,19 +66,12 @@ class LedgerTotals:
     """Wakes waiting calls when a call is settled. It is cleared at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Refusal:
+class _Refusal(NamedTuple):
     """Why a call is not reserved."""
 
     sentence: str
-    spend_limit: SpendLimit | None = None
+    spend_limit: SpendLimit | None
     """The spend limit that refuses. None if the budget's calls, tokens or seconds do."""
-
-    def tell(self, *, final: bool) -> str:
-        """The sentence. If the refusal is final, the spend limit records it."""
-        if final and self.spend_limit is not None:
-            self.spend_limit.refusal = self.sentence
-        return self.sentence
 
 
 class Ledger:
@@ -99,12 +92,11 @@ class Ledger:
     ) -> None:
         self.budget = budget
         self.deadline = deadline
-        self._own_limit: InMemorySpendLimit | None = None
+        self._own_limits: list[SpendLimit] = []
         if budget.usd is not None:
-            name = f"the budget's ${budget.usd:g}"
-            self._own_limit = InMemorySpendLimit(budget.usd, name=name, way_out="raise the budget's usd")
-        own = () if self._own_limit is None else (self._own_limit,)
-        self.spend_limits = (*own, *spend_limits)
+            name, way_out = f"the budget's ${budget.usd:g}", "raise the budget's usd"
+            self._own_limits.append(InMemorySpendLimit(budget.usd, name=name, way_out=way_out))
+        self.spend_limits = (*self._own_limits, *spend_limits)
         """All limits that a call is charged to. The question's own limit comes first."""
         self.totals = LedgerTotals()
         self._counted: tuple[list[Spent], ...] = ([],)
@@ -127,30 +119,26 @@ class Ledger:
         """
         clock = asyncio.get_running_loop().time
         while (refusal := self._reserve(reservation, clock())) is not None:
-            spend_limit = refusal.spend_limit
+            sentence, spend_limit = refusal
             if spend_limit is None:
                 may_fit = await self._wait_for_room(reservation, clock())
             else:
                 may_fit = await spend_limit.wait_for_room(reservation.usd)
             if not may_fit:
-                return refusal.tell(final=final)
+                if final and spend_limit is not None:
+                    spend_limit.refusal = sentence
+                return sentence
         return None
 
-    def try_reserve(self, reservation: Reservation, now: float, *, final: bool = True) -> str | None:
-        """Reserve without waiting, and return None. If there is no room, return a sentence that says which limit the
-        call could break.
-
-        Args:
-            reservation: the most that the call may take.
-            now: the event loop's clock.
-            final: as for `reserve`. Pass False too for a call that the question does not need.
-        """
+    def try_reserve(self, reservation: Reservation, now: float) -> str | None:
+        """Reserve without waiting, for a call that the question does not need, and return None. If there is no room,
+        return a sentence that says which limit the call could break. `now` is the event loop's clock."""
         refusal = self._reserve(reservation, now)
-        return None if refusal is None else refusal.tell(final=final)
+        return None if refusal is None else refusal.sentence
 
     def affords(self, reservation: Reservation, now: float) -> bool:
         """Whether there is room for such a call now. Nothing stays reserved."""
-        if self.try_reserve(reservation, now, final=False) is not None:
+        if self.try_reserve(reservation, now) is not None:
             return False
         self.settle(reservation, Spent())
         return True
@@ -158,7 +146,7 @@ class Ledger:
     def _reserve(self, reservation: Reservation, now: float) -> _Refusal | None:
         """Reserve, or return why there is no room."""
         sentence = self._count_refusal(reservation, now)
-        refusal = self._reserve_usd(reservation) if sentence is None else _Refusal(sentence)
+        refusal = self._reserve_usd(reservation) if sentence is None else _Refusal(sentence, None)
         if refusal is None:
             totals = self.totals
             totals.calls += reservation.calls
@@ -228,8 +216,8 @@ class Ledger:
     def count_only(self, spent: Spent) -> None:
         """Count only in the question's budget. Shared limits were charged before, when a plan was written earlier."""
         self._count(spent)
-        if self._own_limit is not None:
-            self._own_limit.settle(0.0, spent.cost_usd)
+        for spend_limit in self._own_limits:
+            spend_limit.settle(0.0, spent.cost_usd)
 
     def record(self, spent: Spent) -> None:
         """Add to `spent` what takes nothing of the budget: a reply from the response cache."""
