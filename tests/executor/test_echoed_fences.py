@@ -73,7 +73,7 @@ class Echoing(Worker):
 
 async def test_no_fence_is_in_an_answer_or_its_stream(make_context):
     heard = []
-    context = make_context([Echoing()], observe=heard.append, streams=True)
+    context = make_context([Echoing()], on_event=heard.append, streams=True)
     execution = Execution(context, Workflow((Step(0, "Add."), Step(0, "Check.", Access((0,))))))
     await execution.run()
     assert [span.response for span in execution.spans] == ["It is 4.\n", "It is 4.\n"]

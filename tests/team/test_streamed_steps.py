@@ -19,7 +19,7 @@ from podium.conductor.settings import ConductorSettings
 from podium.errors import UsageError, WorkerError
 from podium.executor import StepEnded, StepStarted, StepText
 from podium.planner import Planner, PlanRequest
-from podium.team import Event, PlanReady, Runner
+from podium.team import Event, PlanReady, QuestionEnded, Runner
 from podium.trace import Plan, Reply, Trace
 from podium.types import Budget, Limits, Price, Profile, Question, Spent, Usage
 from podium.workers import Pool, ScriptedWorker
@@ -220,10 +220,15 @@ async def test_a_step_that_the_plan_does_not_keep_is_in_the_trace() -> None:
 class Lingering(Metered):
     """A worker that takes a while to stop once it is cancelled."""
 
+    def __init__(self, name: str, seconds: float) -> None:
+        super().__init__(name, seconds)
+        self.is_stopping = asyncio.Event()
+
     async def answer(self, request: Request) -> Reply:
         try:
             return await super().answer(request)
         except asyncio.CancelledError:
+            self.is_stopping.set()
             await asyncio.sleep(0.1)
             raise
 
@@ -250,6 +255,50 @@ async def test_planner_error_is_raised_unchanged_and_stops_streamed_steps(overla
         await Runner(planner, workers, overlap=overlap).answer(QUESTION)
     assert asyncio.all_tasks() == {asyncio.current_task()}
     assert [worker.running for worker in workers if isinstance(worker, Metered)] == [0]
+
+
+class Buggy(Metered):
+    async def answer(self, request: Request) -> Reply:
+        await super().answer(request)
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.1])
+async def test_bug_in_an_early_step_is_raised_as_it_is(seconds: float) -> None:
+    """Also if the step ends after the plan."""
+    steps = (Step(0, "First."), Step(1, "Wait."), Step(1, "Last.", Access(all=True)))
+    workers = Pool([Buggy("worker-0", seconds), Metered("worker-1", 10.0)])
+    with pytest.raises(ZeroDivisionError):
+        await Runner(SlowPlanner([steps[:2]], Workflow(steps), 0.05), workers, overlap=True).answer(QUESTION)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_early_step_is_cut_off_once_the_time_of_its_question_is_up() -> None:
+    steps = (Step(0, "First."), Step(1, "Wait."), Step(1, "Last.", Access(all=True)))
+    workers, budget = pool(0.0, 10.0), Budget(seconds=0.1)
+    planner = SlowPlanner([steps[:2]], Workflow(steps), 0.02)
+    trace = await Runner(planner, workers, overlap=True, budget=budget).answer(QUESTION)
+    assert [(span.status, span.error) for span in trace.spans] == [
+        ("done", None),
+        ("cancelled", "The time limit of 0.1 s was reached."),
+        ("refused", "The time limit of 0.1 s was reached."),
+    ]
+    assert_paid_once(trace, workers, 0.01)
+
+
+async def test_question_cancelled_while_steps_are_stopped_keeps_the_others() -> None:
+    workers = Pool([Metered("worker-0", 0.0), lingering := Lingering("worker-1", 10.0)])
+    draft, events = (Step(0, "First."), Step(1, "Unneeded.")), list[Event]()
+    decision = Workflow((draft[0], Step(0, "Last.", Access(all=True))))
+    runner = Runner(SlowPlanner([draft], decision, 0.02), workers, overlap=True)
+    asking = asyncio.create_task(runner.answer(QUESTION, on_event=events.append))
+    await lingering.is_stopping.wait()
+    asking.cancel()
+    await asyncio.wait([asking])
+    (trace,) = [event.trace for event in events if isinstance(event, QuestionEnded)]
+    assert [span.status for span in trace.rounds[0].abandoned] == ["cancelled"]
+    assert [span.status for span in trace.rounds[0].spans] == ["done", "cancelled"]
+    assert_paid_once(trace, workers, 0.01)
 
 
 async def test_a_step_that_nothing_reads_is_cancelled_in_its_place() -> None:

@@ -1,4 +1,4 @@
-"""What all rounds and steps of one question share, and the events that the question's observer gets."""
+"""What all rounds and steps of one question share, and the events of its steps."""
 
 from __future__ import annotations
 
@@ -69,8 +69,6 @@ class RoundContext:
     """The final response of the latest round. None if it has none."""
     calls: Mapping[int, int] = field(default_factory=dict)
     """How many steps each worker had, by the worker's number in the pool."""
-    requests: tuple[tuple[str, tuple[Message, ...]], ...] = ()
-    """For each step that was called, the worker's name and the messages that the worker got."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +84,11 @@ class QuestionContext(CallContext):
     sample: int = 0
     """The number of this answer among independent answers. A response cache keeps each number's answers apart."""
     streams: bool = False
-    """Whether the observer wants the text of the answer while it is written."""
-    observe: Callable[[StepEvent], None] | None = None
+    """Whether the text of the answer is sent as events while it is written."""
+    on_event: Callable[[StepEvent], None] = lambda event: None
     """Called with each event of a step. It must be quick: the event loop waits for it."""
+    sent: list[tuple[str, tuple[Message, ...]]] = field(default_factory=list)
+    """The worker's name and the messages of each request so far. Executions add theirs."""
 
     @property
     def profiles(self) -> tuple[Profile, ...]:

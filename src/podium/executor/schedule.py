@@ -7,43 +7,39 @@ from types import MappingProxyType
 
 from podium.executor.early_stopping import EarlyStoppingVote
 from podium.trace import Span
-from podium.workflow import Step, Workflow
+from podium.workflow import Workflow
 
 _NO_EARLY_STOPS: Mapping[int, EarlyStoppingVote] = MappingProxyType({})
 
 
 class Schedule:
-    """A workflow, which of its steps have started, and how its steps ended."""
+    """A workflow, which of its steps have started, and how its steps ended.
 
-    def __init__(self) -> None:
-        self.workflow = Workflow(())
-        self.reads: tuple[tuple[int, ...], ...] = ()
-        """For each step the earlier steps that it reads."""
-        self.planned_steps: Sequence[int] = ()
-        """The steps that are run unless a vote is certain without them. Other steps are skipped."""
-        self.spans: dict[int, Span] = {}
-        """The steps that have ended, by position."""
-        self.deciding_steps: dict[int, tuple[int, ...]] = {}
-        """For each step that a vote deferred, the steps that had to end before the vote could decide about it."""
-        self._earlier_responses: Sequence[str] = ()
-        self._started: set[int] = set()
-        self._undeferred: set[int] = set()
-        """The steps that no vote defers now."""
-        self._early_stops = _NO_EARLY_STOPS
+    Args:
+        planned_steps: the steps that are run unless a vote is certain without them. Other steps are skipped.
+        early_stops: the votes that may stop early, by position.
+        earlier_responses: responses of earlier rounds that votes may read.
+    """
 
-    def set_workflow(
+    def __init__(
         self,
         workflow: Workflow,
         planned_steps: Sequence[int],
         early_stops: Mapping[int, EarlyStoppingVote] = _NO_EARLY_STOPS,
         earlier_responses: Sequence[str] = (),
     ) -> None:
-        """Set the workflow, and which of its steps are run. Steps that have started keep their positions. Votes may
-        read `earlier_responses` of earlier rounds."""
-        self.workflow, self.planned_steps = workflow, planned_steps
-        self._early_stops, self._earlier_responses = early_stops, earlier_responses
+        self.planned_steps = planned_steps
         self.reads = tuple(workflow.reads(position) for position in range(len(workflow.steps)))
+        """For each step the earlier steps that it reads."""
+        self.spans: dict[int, Span] = {}
+        """The steps that have ended, by position."""
+        self.deciding_steps: dict[int, tuple[int, ...]] = {}
+        """For each step that a vote deferred, the steps that had to end before the vote could decide about it."""
+        self._early_stops = early_stops
+        self._earlier_responses = earlier_responses
+        self._started: set[int] = set()
         self._undeferred = set() if early_stops else set(planned_steps)
+        """The steps that no vote defers now."""
 
     def get_ready(self) -> list[int]:
         """The steps whose inputs have all ended and that no vote defers. They count as started from now on."""
@@ -56,26 +52,6 @@ class Schedule:
         ]
         self._started.update(ready)
         return ready
-
-    def common_prefix_length(self, steps: Sequence[Step]) -> int:
-        """How many first steps of the workflow equal the first of these steps."""
-        pairs = zip(self.workflow.steps, steps, strict=False)
-        return next(
-            (position for position, (one, other) in enumerate(pairs) if one != other),
-            min(len(self.reads), len(steps)),
-        )
-
-    def forget_from(self, position: int) -> tuple[Span, ...]:
-        """Forget that this step and later steps have started. Returns the spans of those that had ended."""
-        self._started = {p for p in self._started if p < position}
-        return tuple(self.spans.pop(p) for p in sorted(self.spans) if p >= position)
-
-    def response(self, position: int) -> str | None:
-        span = self.spans.get(position)
-        return None if span is None else span.response
-
-    def is_last(self, position: int) -> bool:
-        return position == len(self.workflow.steps) - 1
 
     def is_unneeded(self, position: int) -> bool:
         """Whether a step need not be run, since a vote is certain without it."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from podium.calls import AttemptLog
-from podium.executor import Execution, RoundContext
+from podium.executor import EarlyStart, Execution, RoundContext
 from podium.planner import EarlierRound
 from podium.spending import Ledger
 from podium.trace import Plan, RoundTrace, Span, TraceStatus
@@ -30,12 +30,17 @@ class OpenRound:
     """The tries of the calls of the planner's model."""
     trace: RoundTrace | None = None
     """The plan. None while it is being written."""
+    early_start: EarlyStart | None = None
     execution: Execution | None = None
 
     @property
     def abandoned(self) -> tuple[Span, ...]:
-        """Steps that were started while the plan was being written, and that the plan does not need."""
-        return () if self.execution is None else self.execution.abandoned
+        """Steps that were started while the plan was being written, and that the plan does not have."""
+        return () if self.early_start is None else self.early_start.abandoned
+
+    def with_abandoned(self, trace: RoundTrace) -> RoundTrace:
+        """This round's trace with its abandoned steps."""
+        return trace.model_copy(update={"abandoned": self.abandoned}) if self.abandoned else trace
 
     @property
     def is_untouched(self) -> bool:
@@ -76,12 +81,10 @@ class RoundHistory:
         """What the steps of the next round may read of these rounds."""
         if not self.rounds:
             return RoundContext()
-        spans = [span for round_ in self.rounds for span in (*round_.abandoned, *round_.spans)]
         return RoundContext(
             len(self.rounds),
             response=(self.earlier_rounds[-1].response or None) if self.earlier_rounds else None,
             calls=Counter(worker for round_ in self.rounds for worker in round_.called_workers),
-            requests=tuple((span.worker, span.messages) for span in spans if span.messages),
         )
 
     @property

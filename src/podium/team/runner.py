@@ -18,8 +18,14 @@ from typing import Self
 from podium import __version__
 from podium.calls import Dispatcher
 from podium.errors import StoreError, UsageError, WorkerError, flatten_group
-from podium.executor import Execution, ExecutionSettings, QuestionContext, make_fence_mark
-from podium.executor.execution import may_overlap
+from podium.executor import (
+    EarlyStart,
+    Execution,
+    ExecutionSettings,
+    QuestionContext,
+    make_fence_mark,
+    may_start_early,
+)
 from podium.planner import PlanCallContext, Planner, PlanRequest, visible_steps
 from podium.planners.voting import Single
 from podium.spending import Ledger
@@ -29,7 +35,7 @@ from podium.team.round_history import OpenRound, RoundHistory
 from podium.trace import Plan, RoundTrace, Trace
 from podium.types import Budget, Question, Receipt, Spent
 from podium.workers.pool import Pool
-from podium.workflow import PlanError, Step
+from podium.workflow import PlanError, Step, Workflow
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,9 +118,8 @@ class Runner:
                 if run.overlaps:
                     await run.run_while_planning(round_)
                 else:
-                    plan = await run.plan(round_)
-                    if (execution := run.begin_execution(round_, plan)) is not None:
-                        await execution.run()
+                    execution = run.begin_execution(round_, await run.plan(round_))
+                    await execution.run()
                 run.record_round()
         return run.trace
 
@@ -171,8 +176,9 @@ class _QuestionRun:
         deadline = None if seconds is None else now + seconds
         self._runner = runner
         overlaps = runner.overlap and runner.planner.streams_steps
-        self.overlaps = overlaps and may_overlap(runner.pool, runner.settings, question)
+        self.overlaps = overlaps and may_start_early(runner.pool, runner.settings, question)
         fence_mark = make_fence_mark(seed, question)
+        self._on_event = on_event or (lambda event: None)
         self._context = QuestionContext(
             question=question,
             pool=runner.pool,
@@ -184,10 +190,10 @@ class _QuestionRun:
             dispatcher=runner.dispatcher,
             settings=runner.settings,
             started=now if after is None else now - after.seconds,
-            streams=streams,
-            observe=on_event,
+            streams=streams and on_event is not None,
+            on_event=self._on_event,
+            sent=[] if after is None else [(span.worker, span.messages) for span in after.spans],
         )
-        self._emit = on_event or (lambda event: None)
         self._trace_id = trace_id or token_hex(16)
         self._began = datetime.now(UTC).isoformat(timespec="milliseconds")
         self._history = RoundHistory(runner.pool, () if after is None else after.rounds)
@@ -273,36 +279,22 @@ class _QuestionRun:
         self._round = OpenRound(number, self._history.earlier_rounds, began, planning)
         return self._round
 
-    def begin_execution(self, round_: OpenRound, plan: Plan) -> Execution | None:
-        """Send the event of the plan, and make its execution. None if there is no workflow to run."""
-        trace = self._record_plan(round_, plan)
-        self._emit(PlanReady(round_.number, trace))
-        if trace.workflow is not None:
-            round_.execution = Execution(
-                self._context,
-                trace.workflow,
-                self._history.round_context,
-                max_tokens=trace.max_tokens,
-                shown=visible_steps(plan, round_.earlier_rounds),
-            )
-        return round_.execution
+    def begin_execution(self, round_: OpenRound, plan: Plan) -> Execution:
+        """Send the event of the plan, and make its execution."""
+        execution = self._take_plan(round_, plan)
+        self._emit_plan(round_)
+        return execution
 
     async def run_while_planning(self, round_: OpenRound) -> None:
         """Run the first steps of a plan while the rest is being written, and then the others."""
-        execution = round_.execution = Execution(self._context, None, self._history.round_context)
-        try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(execution.run())
-                plan = await self.plan(round_, execution.extend)
-                trace = self._record_plan(round_, plan)
-                shown = visible_steps(plan, round_.earlier_rounds)
-                await execution.complete(trace.workflow, trace.max_tokens, shown)
-                trace = trace.model_copy(update={"abandoned": execution.abandoned})
-                self._emit(PlanReady(round_.number, trace))
-                execution.release_events()
-        finally:
-            if round_.trace is None:  # The plan was never written.
-                execution.abandon()
+        early_start = round_.early_start = EarlyStart(self._context, self._history.round_context)
+        async with early_start:
+            plan = await self.plan(round_, early_start.extend)
+            execution = self._take_plan(round_, plan)
+            await early_start.wait_until_cancelled()
+            self._emit_plan(round_)
+            early_start.release_events()
+            await execution.run()
 
     def record_round(self) -> None:
         """Record the round under way as far as it came."""
@@ -313,19 +305,32 @@ class _QuestionRun:
         if trace is None:  # The round was cancelled, or storage failed, while its plan was being written.
             plan = Plan("", PlanError("cancelled", "The question was cancelled."))
             trace = RoundTrace(plan=round_.measured(plan, self._context.elapsed()))
-        if round_.abandoned:
-            trace = trace.model_copy(update={"abandoned": round_.abandoned})
+        trace = round_.with_abandoned(trace)
         if trace.workflow is None or execution is None:
             trace = history.add(trace)
         else:
             trace = history.add_run(trace, trace.workflow, execution.spans)
-        self._emit(RoundEnded(round_.number, trace))
+        self._on_event(RoundEnded(round_.number, trace))
 
-    def _record_plan(self, round_: OpenRound, plan: Plan) -> RoundTrace:
-        runner = self._runner
+    def _take_plan(self, round_: OpenRound, plan: Plan) -> Execution:
+        """Record the plan, and make its execution, which has no steps if there is no workflow to run."""
+        runner, early_start = self._runner, round_.early_start
         fallback = fallback_workflow(plan.decision, runner.pool, runner.plan_fallback)
-        round_.trace = RoundTrace(plan=plan, fallback=None if round_.number else fallback)
-        return round_.trace
+        trace = round_.trace = RoundTrace(plan=plan, fallback=None if round_.number else fallback)
+        workflow = trace.workflow or Workflow(())
+        round_.execution = Execution(
+            self._context,
+            workflow,
+            self._history.round_context,
+            max_tokens=trace.max_tokens,
+            shown=visible_steps(plan, round_.earlier_rounds),
+            started={} if early_start is None else early_start.keep(workflow),
+        )
+        return round_.execution
+
+    def _emit_plan(self, round_: OpenRound) -> None:
+        assert round_.trace is not None
+        self._on_event(PlanReady(round_.number, round_.with_abandoned(round_.trace)))
 
     def _end(self, *, cancelled: bool = False, trouble: str | None = None) -> Trace:
         """Make the trace of the question as far as it came. `trouble` is why storage stopped it."""
@@ -354,5 +359,5 @@ class _QuestionRun:
             seconds=context.elapsed(),
             versions=dict(runner.versions),
         )
-        self._emit(QuestionEnded(self.trace))
+        self._on_event(QuestionEnded(self.trace))
         return self.trace
