@@ -118,7 +118,8 @@ class Runner:
                 if run.overlaps:
                     await run.run_while_planning(round_)
                 else:
-                    execution = run.begin_execution(round_, await run.plan(round_))
+                    execution = run.take_plan(round_, await run.plan(round_))
+                    run.emit_plan(round_)
                     await execution.run()
                 run.record_round()
         return run.trace
@@ -279,20 +280,34 @@ class _QuestionRun:
         self._round = OpenRound(number, self._history.earlier_rounds, began, planning)
         return self._round
 
-    def begin_execution(self, round_: OpenRound, plan: Plan) -> Execution:
-        """Send the event of the plan, and make its execution."""
-        execution = self._take_plan(round_, plan)
-        self._emit_plan(round_)
-        return execution
+    def take_plan(self, round_: OpenRound, plan: Plan) -> Execution:
+        """Record the plan, and make its execution, which has no steps if there is no workflow to run."""
+        runner, early_start = self._runner, round_.early_start
+        fallback = fallback_workflow(plan.decision, runner.pool, runner.plan_fallback)
+        trace = round_.trace = RoundTrace(plan=plan, fallback=None if round_.number else fallback)
+        workflow = trace.workflow or Workflow(())
+        round_.execution = Execution(
+            self._context,
+            workflow,
+            self._history.round_context,
+            max_tokens=trace.max_tokens,
+            shown=visible_steps(plan, round_.earlier_rounds),
+            started={} if early_start is None else early_start.keep(workflow),
+        )
+        return round_.execution
+
+    def emit_plan(self, round_: OpenRound) -> None:
+        """Send the event of the plan, before those of its steps."""
+        assert round_.trace is not None
+        self._on_event(PlanReady(round_.number, round_.with_abandoned(round_.trace)))
 
     async def run_while_planning(self, round_: OpenRound) -> None:
         """Run the first steps of a plan while the rest is being written, and then the others."""
         early_start = round_.early_start = EarlyStart(self._context, self._history.round_context)
         async with early_start:
-            plan = await self.plan(round_, early_start.extend)
-            execution = self._take_plan(round_, plan)
+            execution = self.take_plan(round_, await self.plan(round_, early_start.extend))
             await early_start.wait_until_cancelled()
-            self._emit_plan(round_)
+            self.emit_plan(round_)
             early_start.release_events()
             await execution.run()
 
@@ -311,26 +326,6 @@ class _QuestionRun:
         else:
             trace = history.add_run(trace, trace.workflow, execution.spans)
         self._on_event(RoundEnded(round_.number, trace))
-
-    def _take_plan(self, round_: OpenRound, plan: Plan) -> Execution:
-        """Record the plan, and make its execution, which has no steps if there is no workflow to run."""
-        runner, early_start = self._runner, round_.early_start
-        fallback = fallback_workflow(plan.decision, runner.pool, runner.plan_fallback)
-        trace = round_.trace = RoundTrace(plan=plan, fallback=None if round_.number else fallback)
-        workflow = trace.workflow or Workflow(())
-        round_.execution = Execution(
-            self._context,
-            workflow,
-            self._history.round_context,
-            max_tokens=trace.max_tokens,
-            shown=visible_steps(plan, round_.earlier_rounds),
-            started={} if early_start is None else early_start.keep(workflow),
-        )
-        return round_.execution
-
-    def _emit_plan(self, round_: OpenRound) -> None:
-        assert round_.trace is not None
-        self._on_event(PlanReady(round_.number, round_.with_abandoned(round_.trace)))
 
     def _end(self, *, cancelled: bool = False, trouble: str | None = None) -> Trace:
         """Make the trace of the question as far as it came. `trouble` is why storage stopped it."""
