@@ -48,7 +48,7 @@ async def ask(
     ) as opened:
         with _progress() as show_progress:
 
-            def observe(event: Event) -> None:
+            def show(event: Event) -> None:
                 show_progress(event)
                 # Before a store that is locked or full is waited for.
                 if not isinstance(event, QuestionEnded) or event.trace.status == "cancelled":
@@ -59,7 +59,7 @@ async def ask(
                     print_trace(event.trace, open_console(), full=full)
                     sys.stdout.flush()
 
-            trace = await opened.ask(asked_question, seed=chosen_seed, on_event=observe)
+            trace = await opened.ask(asked_question, seed=chosen_seed, on_event=show)
     if trace.answer is None:
         raise QuestionFailedError(trace.error or "No step succeeded.")
     return 0

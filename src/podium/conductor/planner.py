@@ -11,6 +11,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from random import Random
 
+from podium.calls.worker_call import Listeners
 from podium.conductor.policy import Completion, Policy, Sampling
 from podium.conductor.prompt import (
     PolicyNumbering,
@@ -131,15 +132,12 @@ class Conductor(Planner):
                 number for number, profile in enumerate(request.pool) if profile.requires_earlier_responses
             ),
         )
-        listener = (
-            None if request.on_steps is None else partial(self._steps_listener, request, request.on_steps)
-        )
-        return replace(sampling, schema=schema, attempt=number, listener=listener)
+        on_steps = request.on_steps
+        make_listeners = None if on_steps is None else partial(self._listeners, request, on_steps)
+        return replace(sampling, schema=schema, attempt=number, make_listeners=make_listeners)
 
-    def _steps_listener(
-        self, request: PlanRequest, on_steps: Callable[[tuple[Step, ...]], None]
-    ) -> Callable[[str], None]:
-        """A listener that takes the pieces of one completion, and streams the first steps while the rest is written."""
+    def _listeners(self, request: PlanRequest, on_steps: Callable[[tuple[Step, ...]], None]) -> Listeners:
+        """The listeners to one completion, which stream the first steps while the rest is written."""
         reader, rules = StepReader(), request.rules(self.prompt.access)
 
         def listen(piece: str) -> None:
@@ -149,7 +147,7 @@ class Conductor(Planner):
                 if isinstance(decision, Workflow):
                     on_steps(decision.steps)
 
-        return listen
+        return Listeners(listen, lambda thought: None)
 
     def _seeded_sampling(self, request: PlanRequest, number: int) -> Sampling:
         sampling = self.sampling

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from podium.calls import CallContext, Dispatcher, WorkerCall
-from podium.calls.worker_call import Listeners
+from podium.calls.worker_call import MakeListeners
 from podium.conductor.plan_format import (
     CHOICES,
     MAX_PROBE_OUTPUT_TOKENS,
@@ -48,9 +48,9 @@ class Sampling:
     endpoint. If it is None, no schema is sent."""
     attempt: int = 0
     """0 for the first try, and 1 for the second try after a completion that was no plan."""
-    listener: Callable[[], Callable[[str], None]] | None = field(default=None, compare=False, repr=False)
-    """Makes a listener to the pieces of the text, for each request to the endpoint. Only a `WorkerPolicy` whose
-    endpoint is known to obey the schema uses it. A reply from the response cache has no pieces."""
+    make_listeners: MakeListeners | None = field(default=None, compare=False, repr=False)
+    """Makes the listeners to each request to the endpoint. Only a `WorkerPolicy` whose endpoint is known to obey the
+    schema uses it. A reply from the response cache has no pieces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +156,11 @@ class WorkerPolicy:
         limit = self._worker.limits.max_tokens
         exact = schema("exact", max_tokens=min(limit, sampling.max_tokens or limit))
         options = format_options(format, exact, schema("portable"), url=negotiator.url)
-        listener = sampling.listener if is_proven and format in CHOICES["schema"] else None
+        make_listeners = sampling.make_listeners if is_proven and format in CHOICES["schema"] else None
         try:
-            completion = _completion(await self._call(calls, messages, sampling, options, listener=listener))
+            completion = _completion(
+                await self._call(calls, messages, sampling, options, make_listeners=make_listeners)
+            )
         except WorkerError as error:
             takes_text = is_proven or negotiator.allows("text")
             if format == "text" or not takes_text or error.retryable or error.kind != "status":
@@ -186,7 +188,7 @@ class WorkerPolicy:
         options: AnswerOptions = DEFAULT_OPTIONS,
         *,
         cached: bool = True,
-        listener: Callable[[], Callable[[str], None]] | None = None,
+        make_listeners: MakeListeners | None = None,
     ) -> Reply:
         """Call the worker once, with retries. `cached` allows the response cache."""
         if sampling.max_tokens is not None and options.max_tokens is None:
@@ -212,7 +214,7 @@ class WorkerPolicy:
             calls.log,
             counts_as_call=False,
             waits_for_cooldown=True,
-            make_listeners=None if listener is None else lambda: Listeners(listener(), lambda thought: None),
+            make_listeners=make_listeners,
         )
         try:
             reply = await call.run()

@@ -191,7 +191,7 @@ class Team:
             _question(question),
             seed=_seed(seed),
             sample=sample,
-            on_event=self._listener(on_event),
+            on_event=self._storing(on_event),
             streams=streams,
         )
         return await self._wait_until_stored(trace)
@@ -215,7 +215,7 @@ class Team:
             budget=self.runner.budget.model_copy(update={"rounds": 1}),
             plan_fallback=None,
         )
-        trace = await runner.answer(_question(question), seed=_seed(seed), on_event=self._listener(None))
+        trace = await runner.answer(_question(question), seed=_seed(seed), on_event=self._storing(None))
         return await self._wait_until_stored(trace)
 
     async def stream(
@@ -238,7 +238,7 @@ class Team:
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([answering])
 
-    def _listener(self, on_event: Callable[[Event], None] | None) -> Callable[[Event], None] | None:
+    def _storing(self, on_event: Callable[[Event], None] | None) -> Callable[[Event], None] | None:
         """`on_event`, after the store has taken the trace; that of a cancelled question too."""
         store = self.store
         if store is None:
