@@ -16,11 +16,11 @@ from typing import Any
 from podium.calls import AttemptLog
 from podium.calls.worker_call import Listeners, MakeListeners
 from podium.executor.early_stopping import answering_steps, find_early_stops
-from podium.executor.echoed_fences import FenceFilter
 from podium.executor.question_context import QuestionContext, RoundContext, StepEnded, StepStarted, StepText
 from podium.executor.schedule import Schedule
 from podium.executor.step_call import FailedCall, WorkerAnswer, call_with_fallbacks
 from podium.executor.step_input import build_messages
+from podium.fencing import FenceFilter
 from podium.trace import Attempt, Span, SpanStatus
 from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message, Spent
 from podium.workers.base import Request, Worker

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from podium.calls import AttemptLog, WorkerCall
 from podium.calls.worker_call import MakeListeners
 from podium.errors import BudgetRefusalError, WorkerError
-from podium.executor.echoed_fences import remove_fences
 from podium.executor.question_context import QuestionContext
+from podium.fencing import remove_fences
 from podium.trace import Reply
 from podium.types import Spent
 from podium.workers.base import Request, Worker

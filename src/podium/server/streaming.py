@@ -14,8 +14,8 @@ from fastapi.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from podium.errors import APIError, PodiumError
-from podium.executor.continued_text import ContinuedText
 from podium.server.api_errors import answer_changed, to_api_error
+from podium.team.events import ContinuedText
 
 T = TypeVar("T")
 Write = Callable[[bytes], Awaitable[None]]

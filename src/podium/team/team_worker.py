@@ -13,8 +13,7 @@ from typing import Any
 
 from podium.errors import UsageError, WorkerError
 from podium.executor import StepText
-from podium.executor.continued_text import ContinuedText
-from podium.team.events import Event, QuestionEnded
+from podium.team.events import ContinuedText, Event, QuestionEnded
 from podium.team.opened_planner import OpenedPlanner
 from podium.team.runner import Runner
 from podium.trace import Reply, Trace
@@ -77,7 +76,7 @@ class TeamWorker(Worker):
         question = _question(request, self.profile.name)
         on_text, sent = request.on_text, ContinuedText()
 
-        def observe(event: Event) -> None:
+        def receive(event: Event) -> None:
             if on_text is not None and isinstance(event, StepText) and not event.reasoning:
                 if text := sent.add(event.attempt, event.text):
                     on_text(text)
@@ -91,7 +90,7 @@ class TeamWorker(Worker):
                 question,
                 seed=request.seed,
                 sample=request.sample,
-                on_event=observe,
+                on_event=receive,
                 streams=on_text is not None,
             )
         except UsageError as error:
