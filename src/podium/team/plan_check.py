@@ -12,29 +12,26 @@ TOOL_ANSWERS = "tool_answers"
 
 
 def check_plan(
-    decision: Workflow | Acceptance | PlanError, *, workers: int, later_round: bool
+    decision: Workflow | Acceptance | PlanError, pool: Pool, options: AnswerOptions, *, later_round: bool
 ) -> PlanError | None:
-    """Why a decision cannot be run. None if it can. Plans of baselines are checked here for the first time."""
+    """Why a decision cannot be run, or cannot give the answer as its caller wants. None if it can. Plans of baselines
+    are checked here for the first time."""
     match decision:
         case Workflow(steps=steps):
-            return check(
-                decision, PlanRules(workers=workers, max_steps=max(1, len(steps)), later_round=later_round)
-            )
+            rules = PlanRules(workers=len(pool), max_steps=max(1, len(steps)), later_round=later_round)
+            return check(decision, rules) or _check_answer_options(decision, pool, options)
         case Acceptance() if not later_round:
             return PlanError("nothing_to_accept", "The first round has no answer to accept: expected steps.")
     return None
 
 
-def check_answer_options(
-    decision: Workflow | Acceptance | PlanError, pool: Pool, options: AnswerOptions
-) -> PlanError | None:
-    """Why a plan cannot give the answer in the form that its caller wants: a tool of the pool would write it. None if
-    it can."""
-    if not isinstance(decision, Workflow) or not (options.tools or options.response_format):
+def _check_answer_options(workflow: Workflow, pool: Pool, options: AnswerOptions) -> PlanError | None:
+    """Why a tool of the pool would write the answer, in a form that only a model can give. None if none would."""
+    if not (options.tools or options.response_format):
         return None
     what = "call the tools of the request" if options.tools else "answer in the request's response_format"
-    for position in sorted(answering_steps(decision, pool), reverse=True):
-        worker = pool[decision.steps[position].worker]
+    for position in sorted(answering_steps(workflow, pool), reverse=True):
+        worker = pool[workflow.steps[position].worker]
         if worker.is_tool and (options.tools or worker.traits.stopping_rule is None):
             return PlanError(
                 TOOL_ANSWERS,

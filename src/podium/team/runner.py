@@ -30,7 +30,7 @@ from podium.planner import PlanCallContext, Planner, PlanRequest, visible_steps
 from podium.planners.voting import Single
 from podium.spending import Ledger
 from podium.team.events import Event, PlanReady, QuestionEnded, RoundEnded, TraceStoreError
-from podium.team.plan_check import check_answer_options, check_plan, fallback_workflow
+from podium.team.plan_check import check_plan, fallback_workflow
 from podium.team.round_history import OpenRound, RoundHistory
 from podium.trace import Plan, RoundTrace, Trace
 from podium.types import Budget, Question, Receipt, Spent
@@ -241,8 +241,8 @@ class _QuestionRun:
             assert plan.spent == Spent() or ledger.spent != Spent(), (
                 f"{planner.name} paid without the ledger."
             )
-            invalid = check_plan(plan.decision, workers=len(context.pool), later_round=round_.number > 0)
-            invalid = invalid or check_answer_options(plan.decision, context.pool, context.question.options)
+            options, later_round = context.question.options, round_.number > 0
+            invalid = check_plan(plan.decision, context.pool, options, later_round=later_round)
             plan = plan if invalid is None else replace(plan, decision=invalid)
         return round_.measured(plan, context.elapsed())
 
