@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import takewhile
 from typing import Any, Self
@@ -30,8 +31,9 @@ class EarlyStart:
         self._kept = 0
         """How many of the first steps the plan has."""
         self._group = asyncio.TaskGroup()
-        self._held_events: list[StepEvent] | None = []
-        """Events that make no sense before the event of the plan. None once events are sent at once."""
+        self._held_events: list[StepEvent] = []
+        """Events that make no sense before the event of the plan."""
+        self._emit: Callable[[StepEvent], None] = self._held_events.append
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
@@ -77,20 +79,14 @@ class EarlyStart:
 
     def release_events(self) -> None:
         """Send the events that were held back. Later events are sent at once."""
-        held, self._held_events = self._held_events or (), None
-        for event in held:
-            self._context.on_event(event)
-
-    def _on_event(self, event: StepEvent) -> None:
-        if self._held_events is None:
-            self._context.on_event(event)
-        else:
-            self._held_events.append(event)
+        self._emit = self._context.on_event
+        for event in self._held_events:
+            self._emit(event)
 
     def _start_ready(self) -> None:
         """Start the steps whose inputs have all ended."""
         draft = Execution(
-            replace(self._context, on_event=self._on_event),
+            replace(self._context, on_event=lambda event: self._emit(event)),  # noqa: PLW0108 - It changes.
             Workflow(self._steps),
             self._round_context,
             started=self._started,

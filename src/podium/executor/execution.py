@@ -186,11 +186,11 @@ class Execution:
         previous, shown = (self._previous, self._shown) if step.access.sees_previous else (None, ())
         earlier, missing = list(shown), list[int]()
         for index, j in enumerate(reads, start=int(previous is not None) + len(shown)):
-            response = self._response(j)
-            if response is None:
+            read = self.ended(j)
+            if read is None or read.response is None:
                 missing.append(index)
             else:
-                earlier.append(EarlierStep(j, steps[j].subtask, response))
+                earlier.append(EarlierStep(j, read.subtask, read.response))
         settings, question = context.settings, context.question
         view = WorkerView(question.text, step.subtask, tuple(earlier), previous)
         messages = build_messages(
@@ -228,15 +228,13 @@ class Execution:
             return options
         return options.model_copy(update={"max_tokens": planned})
 
-    def _response(self, position: int) -> str | None:
-        span = self.ended(position)
-        return None if span is None else span.response
-
     def _is_starved(self, position: int, attempts: Sequence[Attempt]) -> bool:
         """Whether the step failed only because a budget refused the steps that it reads."""
         lacks_input = bool(attempts) and attempts[-1].error_kind == "missing"
-        spans = [self.ended(j) for j in self._schedule.reads[position] if self._response(j) is None]
-        return lacks_input and all(span is not None and span.status == "refused" for span in spans)
+        reads = [self.ended(j) for j in self._schedule.reads[position]]
+        return lacks_input and all(
+            read is not None and (read.response is not None or read.status == "refused") for read in reads
+        )
 
     def _make_listeners(self, position: int) -> MakeListeners | None:
         """A function that makes the listeners for each try of a step. None if nobody wants the text, or if it may turn
@@ -266,7 +264,8 @@ class Execution:
             return self._span(position, "skipped")
         if self._schedule.is_unneeded(position):
             return self._span(position, "skipped", error=_SPARED)
-        return self._span(position, "refused" if self._is_late else "cancelled", error=self._why_stopped)
+        why = self._why_stopped
+        return self._span(position, "cancelled" if why == _GONE else "refused", error=why)
 
     def _span(self, position: int, status: SpanStatus, **result: Any) -> Span:
         step = self._workflow.steps[position]
@@ -282,10 +281,6 @@ class Execution:
         )
 
     @property
-    def _is_late(self) -> bool:
-        deadline = self._context.ledger.deadline
-        return deadline is not None and asyncio.get_running_loop().time() >= deadline
-
-    @property
     def _why_stopped(self) -> str:
-        return self._context.ledger.time_is_up if self._is_late else _GONE
+        ledger, now = self._context.ledger, asyncio.get_running_loop().time()
+        return _GONE if ledger.deadline is None or now < ledger.deadline else ledger.time_is_up
