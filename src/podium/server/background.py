@@ -163,7 +163,7 @@ class BackgroundQuestions:
         """
         ended: list[Trace] = []
 
-        def observe(event: Event) -> None:
+        def record(event: Event) -> None:
             if isinstance(event, QuestionEnded):
                 ended.append(event.trace)
             else:
@@ -180,7 +180,7 @@ class BackgroundQuestions:
                 async with limit:
                     limit.reschedule(asyncio.get_running_loop().time() + seconds)
                     await running.question.answer(
-                        on_event=observe, streams=running.streams, in_background=True
+                        on_event=record, streams=running.streams, in_background=True
                     )
         except asyncio.CancelledError:
             if running.stop_reason == "drop":

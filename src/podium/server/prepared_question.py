@@ -164,7 +164,7 @@ class PreparedQuestion:
                 self.request.question,
                 seed=self.request.seed,
                 trace_id=self.trace_id,
-                on_event=self._observer(on_event, log),
+                on_event=self._recording(on_event, log),
                 streams=streams,
             )
         except TraceStoreError as error:
@@ -187,13 +187,13 @@ class PreparedQuestion:
         self.service.event_logs.begin(self.trace_id, log)
         return log
 
-    def _observer(
+    def _recording(
         self, on_event: Callable[[Event], None] | None, log: Callable[[Event], None] | None
     ) -> Callable[[Event], None]:
-        """An observer that tells the service, and `log` and `on_event`, about the question's events."""
+        """What records the question's events in the service, and hands them to `log` and `on_event`."""
         service = self.service
 
-        def observe(event: Event) -> None:
+        def record(event: Event) -> None:
             if isinstance(event, QuestionEnded):
                 trace = self._with_owner(event.trace)
                 event = QuestionEnded(trace)
@@ -208,7 +208,7 @@ class PreparedQuestion:
             if on_event is not None:
                 on_event(event)
 
-        return observe
+        return record
 
     def _tell_observers(self, trace: Trace) -> None:
         for observe in self.service.observers:
@@ -222,7 +222,7 @@ class PreparedQuestion:
         """Write the plan. Its trace waits for approval, or is stored if there is no plan, whatever happens."""
         request = self.request
 
-        def observe(event: Event) -> None:
+        def record(event: Event) -> None:
             if isinstance(event, QuestionEnded):
                 trace = self._with_owner(event.trace)
                 if request.worker is None:
@@ -230,7 +230,7 @@ class PreparedQuestion:
                 self._tell_observers(trace)
 
         trace = await self.runner.dry_run(
-            request.question, seed=request.seed, trace_id=self.trace_id, on_event=observe
+            request.question, seed=request.seed, trace_id=self.trace_id, on_event=record
         )
         return self._with_owner(trace)
 
