@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from podium.conductor.checkpoint import Checkpoint
 from podium.errors import UsageError
 from podium.train.preflight import Preflight, preflight
 from podium.train.ranks import Ranks
@@ -237,8 +236,7 @@ def test_a_start_lists_all_reasons_before_it_calls_or_writes(
 
 
 def test_preflight_raises_a_single_problem_unchanged() -> None:
-    found = Preflight(TrainSettings(start="-"), Ranks())
-    found.attempt(lambda: Checkpoint.read("nowhere"))
+    found = Preflight(TrainSettings(start="-"), Ranks(), [UsageError("nowhere is not a folder")])
     with pytest.raises(UsageError, match=r"^nowhere is not a folder"):
         found.require()
 

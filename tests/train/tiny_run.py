@@ -23,13 +23,14 @@ from podium.rollout.run_folder import RunFolder
 from podium.scoring import RolloutRequest, Score, ScoringSession
 from podium.tasks.task import Grade, Task
 from podium.trace import Reply
-from podium.train.engine import PreparedTraining
-from podium.train.grpo_run import OpenedScoring, make_job, run_in_thread
+from podium.train.engine import TrainingRun
+from podium.train.grpo_run import make_job, run_in_thread
 from podium.train.metrics_recorder import IterationRecorder
 from podium.train.preflight import open_engine
 from podium.train.progress import Progress
 from podium.train.ranks import Ranks
 from podium.train.runtime import named_generator
+from podium.train.schedule import schedule
 from podium.train.settings import CHANGEABLE_ON_RESUME, GRPOSettings, TrainSettings
 from podium.train.shape import ModelShape
 from podium.train.shared_prefix.batch import TrainingRow
@@ -248,7 +249,6 @@ async def run(
     made = make_settings(start, grpo, **settings)
     session = make_session(made, pool)
     evaluated = [f"validation/{name}" for name in make_tasks(3)] if grpo.eval_every else ()
-    scored = OpenedScoring(scoring(session), list(session.tasks), evaluated)
     recorder = IterationRecorder(
         made,
         run=RunFolder.open(folder, made, changeable=CHANGEABLE_ON_RESUME),
@@ -256,6 +256,8 @@ async def run(
         on_metrics=on_metrics,
     )
     codec = codec or PlainTextCodec.of(start)
-    prepared = PreparedTraining(made, Ranks(), pool, start, None, codec, session.tasks)
-    await run_in_thread(open_engine(made), make_job(prepared, folder, scored, recorder))
+    opened = TrainingRun(made, Ranks(), folder, pool, start, None, codec, session.tasks)
+    groups = schedule(made, list(session.tasks))
+    job = make_job(opened, scoring(session), groups, evaluated, recorder)
+    await run_in_thread(open_engine(made), job)
     return folder / "trained"

@@ -16,6 +16,7 @@ from podium.cli.printable import counted, dollars, printable, ranged, say, secon
 from podium.cli.team_options import CallOptions, open_limited_dispatcher
 from podium.cli.terminal import open_console, plain_table, print_json
 from podium.train.dry_run import WorkerTrial, estimate_gpu, pair_workers, trial_usd, try_workers
+from podium.train.engine import TrainingRun
 from podium.train.estimate import GIB, GPUEstimate, WorkerEstimate
 from podium.train.preflight import Preflight, preflight
 from podium.train.settings import TrainSettings
@@ -36,24 +37,24 @@ async def dry_run(settings: TrainSettings, run: Path | None, *, calls: CallOptio
             return 0
         settings = checks.settings
         gpu = estimate_gpu(checks)
-        workers_s = 0.0 if checks.workers is None else checks.workers.iteration_s
+        workers_s = 0.0 if checks.questions.workers is None else checks.questions.workers.iteration_s
         if not json:
             for sentence in (_run_sentence(settings, checks), *warnings, ""):
                 say(sentence)
-            _print_workers(settings, checks.workers, budget_usd)
+            _print_workers(settings, checks.questions.workers, budget_usd)
             _print_gpu(settings, workers_s, gpu)
             if checks.problems:
                 say(f"\nThis run would be refused, for {counted(len(checks.problems), 'reason')}:")
             for number, refusal in enumerate(checks.problems, start=1):
                 say(f"{number}. {refusal}")
-        trials = [] if checks.problems else await _try_workers(checks, calls, json=json)
+        trials = [] if checks.run is None else await _try_workers(checks.run, calls, json=json)
     if json:
         document = {
             "iterations": settings.grpo.iterations,
             "problems": [str(problem) for problem in checks.problems],
-            "tasks": len(checks.tasks),
-            "longest_prompt": checks.longest_prompt,
-            "workers": checks.workers,
+            "tasks": len(checks.questions.tasks),
+            "longest_prompt": checks.questions.longest_prompt,
+            "workers": checks.questions.workers,
             "gpu": None if gpu is None else _gpu_figures(gpu),
             "hours": None if gpu is None else gpu.run_hours(settings.grpo.iterations, workers_s),
             "warnings": warnings,
@@ -63,23 +64,21 @@ async def dry_run(settings: TrainSettings, run: Path | None, *, calls: CallOptio
     return 1 if checks.problems or not all(trial.answered for trial in trials) else 0
 
 
-async def _try_workers(checks: Preflight, calls: CallOptions, *, json: bool) -> list[WorkerTrial]:
+async def _try_workers(run: TrainingRun, calls: CallOptions, *, json: bool) -> list[WorkerTrial]:
     """What each worker answers to one question, printed unless the output is JSON."""
-    if checks.pool is None or not checks.tasks:
-        return []
-    pairs = pair_workers(checks.pool, checks.tasks.values())
+    pairs = pair_workers(run.pool, run.tasks.values())
     if not json:
         price = (
-            f"about {ranged(dollars, trial_usd(checks.pool, pairs))}, and what graders cost"
-            if has_paid_workers(checks.pool)
+            f"about {ranged(dollars, trial_usd(run.pool, pairs))}, and what graders cost"
+            if has_paid_workers(run.pool)
             else "nothing"
         )
         say(
             "\nNothing stops this run. Now each worker gets one question, and a grader grades the answer. "
             f"This costs {price}:"
         )
-    with open_limited_dispatcher(calls, checks.pool) as dispatcher:
-        trials = await try_workers(checks.pool, pairs, dispatcher)
+    with open_limited_dispatcher(calls, run.pool) as dispatcher:
+        trials = await try_workers(run.pool, pairs, dispatcher)
     if not json:
         _print_trials(trials)
     return trials
@@ -87,11 +86,15 @@ async def _try_workers(checks: Preflight, calls: CallOptions, *, json: bool) -> 
 
 def _run_sentence(settings: TrainSettings, checks: Preflight) -> str:
     grpo = settings.grpo
-    longest = f"; the longest prompt has {checks.longest_prompt:,} tokens" if checks.longest_prompt else ""
+    longest = (
+        f"; the longest prompt has {checks.questions.longest_prompt:,} tokens"
+        if checks.questions.longest_prompt
+        else ""
+    )
     return (
         f"{counted(grpo.iterations, 'iteration')} of {counted(grpo.questions, 'question')} x {grpo.group} plans, "
         f"from {settings.start}, over the pool {settings.pool}; "
-        f"{counted(len(checks.tasks), 'task')} of {settings.tasks}{longest}."
+        f"{counted(len(checks.questions.tasks), 'task')} of {settings.tasks}{longest}."
     )
 
 

@@ -36,7 +36,7 @@ def estimate_gpu(checks: Preflight) -> GPUEstimate | None:
     )
     if shape is None:
         return None
-    training = TrainingSize.of(settings, shape, checks.longest_prompt or PROMPT_TOKENS)
+    training = TrainingSize.of(settings, shape, checks.questions.longest_prompt or PROMPT_TOKENS)
     seen = find_gpu(torch.cuda.get_device_name()) if torch.cuda.is_available() else None
     gpu = seen or next(gpu for gpu in GPUS if gpu.name == ASSUMED_GPU)
     return GPUEstimate(training, gpu, checks.ranks.size, seen is not None)

@@ -1,4 +1,4 @@
-"""What an engine is, and the job that it gets for a run of either stage. `preflight` opens an engine by its name.
+"""What an engine is, and the job that it gets for a run of either stage.
 
 An engine is a module with the functions `train(job)` and `find_problems`, one module for GRPO and one for the
 supervised stage. The engine writes completions (`RolloutCollector.run` asks for them through a `Sampler`), computes the
@@ -28,12 +28,14 @@ from podium.workers.pool import Pool
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedTraining:
+class TrainingRun:
     """What a run of either stage has opened on this rank before it begins."""
 
     settings: TrainSettings
     """The settings, with what their file leaves to the start (`resolve`)."""
     ranks: Ranks
+    folder: Path
+    """The run's folder. A dry run, which writes nothing, may have none, and then this is the working folder."""
     pool: Pool
     start: Checkpoint
     tokenizer: Any
@@ -45,38 +47,22 @@ class PreparedTraining:
     """The validation questions by id. They are empty on a rank that does not call workers, and if there are no
     evaluations."""
 
-
-@dataclass(frozen=True, slots=True)
-class _Job:
-    prepared: PreparedTraining
-    folder: Path
-    """The run's folder. An engine keeps its state in `checkpoints` and leaves the trained weights in `trained`."""
-
-    @property
-    def settings(self) -> TrainSettings:
-        return self.prepared.settings
-
-    @property
-    def start(self) -> Checkpoint:
-        return self.prepared.start
-
-    @property
-    def ranks(self) -> Ranks:
-        return self.prepared.ranks
-
-    @property
-    def trained_folder(self) -> Path:
-        return self.folder / "trained"
-
     @property
     def checkpoints(self) -> Path:
+        """The folder in which an engine keeps its state."""
         return self.folder / "checkpoints"
+
+    @property
+    def trained(self) -> Path:
+        """The folder in which an engine leaves the trained weights."""
+        return self.folder / "trained"
 
 
 @dataclass(frozen=True, slots=True)
-class TrainingJob(_Job):
+class TrainingJob:
     """One run of GRPO, on this rank."""
 
+    run: TrainingRun
     groups: Sequence[ScheduledGroup]
     rollouts: RolloutCollector
     recorder: IterationRecorder
@@ -99,7 +85,7 @@ class TrainingJob(_Job):
         if not (self.eval_tasks and self.recorder.is_evaluation_due):
             return None
         began = time.perf_counter()
-        ranks, settings = self.ranks, self.settings
+        ranks, settings = self.run.ranks, self.run.settings
         at_once = max(1, settings.batch // ranks.size // settings.rounds)
         own = list(enumerate(self.eval_tasks))[ranks.index :: ranks.size]
         samples: list[RolloutSample] = []
@@ -136,9 +122,10 @@ class EncodedExample:
 
 
 @dataclass(frozen=True, slots=True)
-class SupervisedJob(_Job):
+class SupervisedJob:
     """One run of the supervised stage, on this rank."""
 
+    run: TrainingRun
     examples: Sequence[EncodedExample]
     """The examples, at least one."""
     recorder: StepRecorder

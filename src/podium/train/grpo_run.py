@@ -11,7 +11,6 @@ import secrets
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,13 +22,13 @@ from podium.rollout.run_folder import TRACES
 from podium.scoring import ScoringBackend, ScoringClient, ScoringSession
 from podium.scoring.service import serve_session
 from podium.store import TraceStore
-from podium.train.engine import PreparedTraining, TrainingEngine, TrainingJob
+from podium.train.engine import TrainingEngine, TrainingJob, TrainingRun
 from podium.train.metrics import check_gate
 from podium.train.metrics_recorder import IterationRecorder
 from podium.train.preflight import DispatcherFactory, hold_training_folder, open_engine, preflight
 from podium.train.progress import Progress
 from podium.train.rollouts import RolloutCollector, TrainingInterruptedError
-from podium.train.schedule import iteration_seeds, schedule
+from podium.train.schedule import ScheduledGroup, iteration_seeds, schedule
 from podium.train.settings import GateSettings, TrainSettings
 from podium.train.trained_policy import write_policy
 
@@ -58,101 +57,101 @@ async def run_grpo(
         preflight(settings, folder, run_budget_usd=run_budget_usd, on_warning=say) as checks,
         AsyncExitStack() as opened,
     ):
-        prepared = checks.require()
-        settings, ranks = prepared.settings, prepared.ranks
-        data = DataFingerprint.of(prepared.tasks.values(), prepared.pool) if ranks.is_first else None
-        run = ranks.run_on_first(
+        run = checks.require()
+        settings, ranks = run.settings, run.ranks
+        data = DataFingerprint.of(run.tasks.values(), run.pool) if ranks.is_first else None
+        run_folder = ranks.run_on_first(
             lambda: opened.enter_context(hold_training_folder(folder, settings, data=data))
         )
-        tell = say if ranks.is_first else lambda line: None
-        async with open_scoring(prepared, folder, make_dispatcher) as scored:
-            total = settings.plans_with(len(prepared.eval_tasks))
-            with Progress(tell, noun="plans", total=total) as progress:
+        tasks, eval_tasks = ranks.broadcast((list(run.tasks), list(run.eval_tasks)))
+        groups = schedule(settings, tasks)
+        async with open_scoring(run, groups, make_dispatcher) as scoring:
+            with Progress(
+                say if ranks.is_first else lambda line: None,
+                noun="plans",
+                total=settings.plans_with(len(eval_tasks)),
+            ) as progress:
                 progress.phase("loading the model")
-                recorder = IterationRecorder(settings, run=run, progress=progress, on_metrics=on_metrics)
-                await run_in_thread(open_engine(settings), make_job(prepared, folder, scored, recorder))
+                recorder = IterationRecorder(
+                    settings, run=run_folder, progress=progress, on_metrics=on_metrics
+                )
+                job = make_job(run, scoring, groups, eval_tasks, recorder)
+                await run_in_thread(open_engine(settings), job)
         if ranks.is_first:
-            write_policy(folder, settings, prepared.start, prepared.pool)
-        tell(f"The trained policy is in {folder / 'policy'}")
+            write_policy(folder, settings, run.start, run.pool)
+            say(f"The trained policy is in {folder / 'policy'}")
         return folder / "policy"
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedScoring:
-    """What scores the plans of this rank, and the ids of its questions."""
-
-    backend: ScoringBackend
-    tasks: Sequence[str]
-    eval_tasks: Sequence[str] = ()
-
-
 def make_job(
-    prepared: PreparedTraining, folder: Path, scored: OpenedScoring, recorder: IterationRecorder
+    run: TrainingRun,
+    scoring: ScoringBackend,
+    groups: Sequence[ScheduledGroup],
+    eval_tasks: Sequence[str],
+    recorder: IterationRecorder,
 ) -> TrainingJob:
     """Make the job that an engine trains on this rank. Plans run in the event loop that runs now."""
-    settings, grpo = prepared.settings, prepared.settings.grpo
-    offered = prepared.pool.subset(settings.pool_sampling.offered(prepared.pool))
+    settings, grpo = run.settings, run.settings.grpo
+    offered = run.pool.subset(settings.pool_sampling.offered(run.pool))
     rollouts = RolloutCollector(
-        scored.backend,
+        scoring,
         asyncio.get_running_loop(),
-        prepared.codec,
+        run.codec,
         rounds=settings.rounds,
         discount=grpo.discount,
-        max_prompt_tokens=prepared.start.context - grpo.max_tokens,
-        ranks=prepared.ranks,
+        max_prompt_tokens=run.start.context - grpo.max_tokens,
+        ranks=run.ranks,
         stop=threading.Event(),
         on_plan=lambda tokens: recorder.progress.advance(1, tokens),
         gate=None if grpo.gate == GateSettings() else partial(check_gate, settings, offered.names),
     )
-    groups = schedule(settings, scored.tasks)
-    return TrainingJob(prepared, folder, groups, rollouts, recorder, scored.eval_tasks)
+    return TrainingJob(run, groups, rollouts, recorder, eval_tasks)
 
 
 @asynccontextmanager
 async def open_scoring(
-    prepared: PreparedTraining, folder: Path, make_dispatcher: DispatcherFactory
-) -> AsyncIterator[OpenedScoring]:
+    run: TrainingRun, groups: Sequence[ScheduledGroup], make_dispatcher: DispatcherFactory
+) -> AsyncIterator[ScoringBackend]:
     """Open what scores the plans of this rank: on the first one a session, which it serves to others if there are any.
 
     Raises:
         PodiumError: the first rank could not open it. Every rank raises the error.
     """
-    settings, ranks = prepared.settings, prepared.ranks
-    if ranks.is_first:
-        tasks, eval_tasks = list(prepared.tasks), list(prepared.eval_tasks)
-        async with AsyncExitStack() as opened:
-            invitation: object = None
-            try:
-                store = opened.enter_context(TraceStore(folder / TRACES))
-                session = ScoringSession(
-                    settings,
-                    prepared.tasks,
-                    prepared.pool,
-                    opened.enter_context(make_dispatcher(prepared.pool)),
-                    eval_tasks=prepared.eval_tasks,
-                    seeds=iteration_seeds(schedule(settings, tasks), settings.seed),
-                    on_trace=store.add,
-                )
-                if ranks.size > 1:
-                    key = secrets.token_urlsafe()
-                    url = await opened.enter_async_context(
-                        serve_session(session, host=ranks.listen_address, key=key, flush=store.flush)
-                    )
-                    invitation = ranks.reachable(url), key, tasks, eval_tasks
-            except PodiumError as error:
-                invitation = error
-                raise
-            finally:
-                ranks.broadcast(invitation)
-            yield OpenedScoring(session, tasks, eval_tasks)
-    else:
-        invitation = ranks.broadcast(None)
+    settings, ranks = run.settings, run.ranks
+    if not ranks.is_first:
+        invitation: tuple[str, str] | PodiumError | None = ranks.broadcast(None)
         if isinstance(invitation, PodiumError):
             raise invitation
-        assert isinstance(invitation, tuple)
-        url, key, tasks, eval_tasks = invitation
+        assert invitation is not None
+        url, key = invitation
         async with ScoringClient(url, key=key, settings=settings) as client:
-            yield OpenedScoring(client, tasks, eval_tasks)
+            yield client
+        return
+    async with AsyncExitStack() as opened:
+        invitation = None
+        try:
+            store = opened.enter_context(TraceStore(run.folder / TRACES))
+            session = ScoringSession(
+                settings,
+                run.tasks,
+                run.pool,
+                opened.enter_context(make_dispatcher(run.pool)),
+                eval_tasks=run.eval_tasks,
+                seeds=iteration_seeds(groups, settings.seed),
+                on_trace=store.add,
+            )
+            if ranks.size > 1:
+                key = secrets.token_urlsafe()
+                url = await opened.enter_async_context(
+                    serve_session(session, host=ranks.listen_address, key=key, flush=store.flush)
+                )
+                invitation = ranks.reachable(url), key
+        except PodiumError as error:
+            invitation = error
+            raise
+        finally:
+            ranks.broadcast(invitation)
+        yield session
 
 
 async def run_in_thread(engine: TrainingEngine[TrainingJob], job: TrainingJob) -> None:

@@ -5,11 +5,11 @@ A run opens its parts here and continues with them. A dry run lists the reasons.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from podium.calls import Dispatcher
 from podium.conductor.checkpoint import Checkpoint
@@ -22,10 +22,10 @@ from podium.rollout.run_folder import RunFolder
 from podium.scoring import RolloutRequest, ScoringSession
 from podium.scoring.training_tasks import open_training_tasks, open_validation_tasks, without_held_out
 from podium.sqlite_files import default_store
-from podium.store.past_answers import read_past_answers
+from podium.store.past_answers import PastAnswers, read_past_answers
 from podium.tasks import Task
 from podium.team.team_file import open_pool
-from podium.train.engine import PreparedTraining, TrainingEngine
+from podium.train.engine import TrainingEngine, TrainingRun
 from podium.train.estimate import WorkerEstimate, estimate_workers
 from podium.train.ranks import Ranks
 from podium.train.schedule import generate_tasks, has_generated_tasks
@@ -40,7 +40,6 @@ from podium.types import estimate_tokens
 from podium.workers.build import UnavailableWorker
 from podium.workers.pool import Pool
 
-T = TypeVar("T")
 DispatcherFactory = Callable[[Pool], AbstractContextManager[Dispatcher]]
 """A function that opens the dispatcher of a pool's workers. It is called once, after the run's folder was made."""
 
@@ -99,19 +98,10 @@ def has_results(folder: Path) -> bool:
     return any((folder / "checkpoints").glob("*[0-9]")) or bool(RunFolder(folder).rows().read())
 
 
-@dataclass(slots=True)
-class Preflight:
-    """The parts of a run that could be opened, and the reasons to refuse it."""
+@dataclass(frozen=True, slots=True)
+class OpenedQuestions:
+    """The questions of GRPO, as far as they could be opened, and what plans for them need."""
 
-    settings: TrainSettings
-    """The settings, with what their file leaves to the start (`resolve`)."""
-    ranks: Ranks
-    problems: list[PodiumError] = field(default_factory=list)
-    pool: Pool | None = None
-    """The workers. A worker that cannot be called is an `UnavailableWorker`, and `problems` says why."""
-    start: Checkpoint | None = None
-    tokenizer: Any = None
-    codec: PromptCodec | None = None
     tasks: Mapping[str, Task] = field(default_factory=dict)
     eval_tasks: Mapping[str, Task] = field(default_factory=dict)
     longest_prompt: int = 0
@@ -119,7 +109,22 @@ class Preflight:
     workers: WorkerEstimate | None = None
     """What workers would do and cost. None if the pool or the tasks could not be opened."""
 
-    def require(self) -> PreparedTraining:
+
+@dataclass(frozen=True, slots=True)
+class Preflight:
+    """What was found out about a run before it begins, and the reasons to refuse it."""
+
+    settings: TrainSettings
+    """The settings, with what their file leaves to the start (`resolve`)."""
+    ranks: Ranks
+    problems: Sequence[PodiumError]
+    start: Checkpoint | None = None
+    """The checkpoint that the run starts from. None if it could not be found."""
+    questions: OpenedQuestions = OpenedQuestions()
+    run: TrainingRun | None = None
+    """The opened parts. None if there are problems."""
+
+    def require(self) -> TrainingRun:
         """The opened parts. All ranks call this together.
 
         Raises:
@@ -127,19 +132,8 @@ class Preflight:
         """
         self.ranks.run_on_first(self._refuse)
         self._refuse()
-        assert self.pool is not None
-        assert self.start is not None
-        assert self.codec is not None
-        return PreparedTraining(
-            self.settings,
-            self.ranks,
-            self.pool,
-            self.start,
-            self.tokenizer,
-            self.codec,
-            self.tasks,
-            self.eval_tasks,
-        )
+        assert self.run is not None
+        return self.run
 
     def _refuse(self) -> None:
         if len(self.problems) == 1:
@@ -147,14 +141,6 @@ class Preflight:
         if self.problems:
             listed = " ".join(f"({number}) {error}" for number, error in enumerate(self.problems, start=1))
             raise UsageError(f"This run has {len(self.problems)} problems: {listed}")
-
-    def attempt(self, make: Callable[[], T]) -> T | None:
-        """Call `make`, and return its result. If it raises a PodiumError, add that to the problems and return None."""
-        try:
-            return make()
-        except PodiumError as error:
-            self.problems.append(error)
-            return None
 
 
 @asynccontextmanager
@@ -182,6 +168,11 @@ async def preflight(
     Raises:
         ConfigError: a setting of the ranks cannot be used.
     """
+    start: Checkpoint | None = None
+    tokenizer: Any = None
+    codec: PromptCodec | None = None
+    pool: Pool | None = None
+    questions, run = OpenedQuestions(), None
     problems: list[PodiumError] = []
     try:
         settings = resolve(settings)
@@ -189,67 +180,106 @@ async def preflight(
         problems.append(error)
         engine = "trl" if settings.engine == "auto" else settings.engine
         settings = settings.model_copy(update={"engine": engine})
-    checks = Preflight(settings, ranks or _open_ranks(settings), problems)
+    ranks = ranks or _open_ranks(settings)
     if not problems:
-        _open_model(checks, weights=weights)
+        with _collected(problems):
+            start = find_start(settings, weights=weights)
+            if settings.prompt.style != "brief" or settings.engine == "trl" or settings.stage == "sft":
+                tokenizer = open_tokenizer(start)
+            codec = open_codec(settings, start, tokenizer)
     if folder is not None:
-        checks.attempt(lambda: check_training_folder(folder, settings))
+        with _collected(problems):
+            check_training_folder(folder, settings)
     problems += unequal_levels(settings)
     problems += settings_of_other_engine(settings)
-    problems += open_engine(settings).find_problems(settings, checks.start, checks.ranks.size)
-    checks.pool = checks.attempt(lambda: policy_pool(open_pool(settings.pool, ready=False), settings.prompt))
+    problems += open_engine(settings).find_problems(settings, start, ranks.size)
+    with _collected(problems):
+        pool = policy_pool(open_pool(settings.pool, ready=False), settings.prompt)
     try:
-        if checks.pool is not None and settings.stage == "grpo" and checks.ranks.is_first:
-            await _check_questions(checks, checks.pool, on_warning)
-            begun = folder is not None and (folder / "config.json").is_file()
-            if run_budget_usd is not None and not begun:
-                _check_budget(checks, run_budget_usd)
-        yield checks
+        if pool is not None and settings.stage == "grpo" and ranks.is_first:
+            questions = await _open_questions(
+                settings, pool, start, codec, problems=problems, on_warning=on_warning
+            )
+            is_new = folder is None or not (folder / "config.json").is_file()
+            if is_new and run_budget_usd is not None and questions.workers is not None:
+                problems += _unaffordable_batch(settings.batch, questions.workers, run_budget_usd)
+        if not problems and start is not None and codec is not None and pool is not None:
+            run = TrainingRun(
+                settings,
+                ranks,
+                folder or Path(),
+                pool,
+                start,
+                tokenizer,
+                codec,
+                questions.tasks,
+                questions.eval_tasks,
+            )
+        yield Preflight(settings, ranks, problems, start, questions, run)
     finally:
-        if checks.pool is not None:
-            await checks.pool.close()
+        if pool is not None:
+            await pool.close()
 
 
-def _open_model(checks: Preflight, *, weights: bool) -> None:
-    settings = checks.settings
-    checks.start = start = checks.attempt(lambda: find_start(settings, weights=weights))
-    if start is None:
-        return
-    needs_tokenizer = settings.prompt.style != "brief" or settings.engine == "trl" or settings.stage == "sft"
-    if needs_tokenizer:
-        checks.tokenizer = checks.attempt(lambda: open_tokenizer(start))
-    if checks.tokenizer is not None or not needs_tokenizer:
-        checks.codec = checks.attempt(lambda: open_codec(settings, start, checks.tokenizer))
+@contextmanager
+def _collected(problems: list[PodiumError]) -> Iterator[None]:
+    """The block opens or checks something. A PodiumError ends the block, and is added to the problems."""
+    try:
+        yield
+    except PodiumError as error:
+        problems.append(error)
 
 
-async def _check_questions(checks: Preflight, pool: Pool, on_warning: Callable[[str], None]) -> None:
-    """Check the workers, tasks and prompts, and estimate what plans cost."""
-    settings = checks.settings
-    checks.problems += [
+async def _open_questions(
+    settings: TrainSettings,
+    pool: Pool,
+    start: Checkpoint | None,
+    codec: PromptCodec | None,
+    *,
+    problems: list[PodiumError],
+    on_warning: Callable[[str], None],
+) -> OpenedQuestions:
+    """Check the workers, open the tasks, write all prompts of first rounds, and estimate what plans cost."""
+    problems += [
         ConfigError(f"{settings.pool}: worker {worker.profile.name!r} cannot be called: {worker.reason}")
         for worker in pool
         if isinstance(worker, UnavailableWorker)
     ]
-    checks.tasks = checks.attempt(lambda: _open_tasks(settings, pool, on_warning)) or {}
+    tasks: Mapping[str, Task] = {}
+    eval_tasks: Mapping[str, Task] = {}
+    session: ScoringSession | None = None
+    past: Mapping[str, PastAnswers] = {}
+    with _collected(problems):
+        tasks = _open_tasks(settings, pool, on_warning)
     if settings.grpo.eval_every:
-        size = settings.grpo.eval_questions
-        checks.eval_tasks = checks.attempt(lambda: open_validation_tasks(settings, pool, size)) or {}
-    session = checks.attempt(
-        lambda: ScoringSession(settings, checks.tasks, pool, Dispatcher(), eval_tasks=checks.eval_tasks)
-    )
-    if session is None or not checks.tasks:
-        return
-    await _check_prompts(checks, session)
-    store = Path(default_store())  # The user's earlier traces have the lengths of workers' answers.
-    past = checks.attempt(lambda: read_past_answers(store) if store.is_file() else {})
-    checks.workers = estimate_workers(
+        with _collected(problems):
+            eval_tasks = open_validation_tasks(settings, pool, settings.grpo.eval_questions)
+    with _collected(problems):
+        session = ScoringSession(settings, tasks, pool, Dispatcher(), eval_tasks=eval_tasks)
+    if session is None or not tasks:
+        return OpenedQuestions(tasks, eval_tasks)
+    lengths = {task: await _prompt_tokens(session, task, codec) for task in (*tasks, *eval_tasks)}
+    longest = max(lengths, key=lengths.__getitem__)
+    room = settings.grpo.max_tokens
+    if codec is not None and start is not None and lengths[longest] + room > start.context:
+        problems.append(
+            ConfigError(
+                f"The prompt of {longest} has {lengths[longest]:,} tokens; with grpo.max_tokens = {room:,} that "
+                f"exceeds the {start.context:,} that the model can read. Show fewer examples (prompt.examples) or "
+                "fewer workers (pool_sampling), or take a model with a longer context."
+            )
+        )
+    with _collected(problems):
+        past = _read_past_answers()
+    workers = estimate_workers(
         settings,
         pool,
-        list(checks.tasks.values()),
-        plans=settings.plans_with(len(checks.eval_tasks)),
+        list(tasks.values()),
+        plans=settings.plans_with(len(eval_tasks)),
         batch=settings.batch,
-        past=past or {},
+        past=past,
     )
+    return OpenedQuestions(tasks, eval_tasks, lengths[longest], workers)
 
 
 def _open_tasks(settings: TrainSettings, pool: Pool, on_warning: Callable[[str], None]) -> Mapping[str, Task]:
@@ -274,39 +304,25 @@ def _generated_tasks(settings: TrainSettings, on_warning: Callable[[str], None])
         left_out |= drawn.keys() - kept.keys()
 
 
-async def _check_prompts(checks: Preflight, session: ScoringSession) -> None:
-    """Refuse a run in which a prompt of a first round leaves no room for a plan."""
-    where = ""
-    for task in (*checks.tasks, *checks.eval_tasks):
-        messages = await session.prompt(RolloutRequest(task=task, group="check")) or ()
-        if checks.codec is None:
-            length = sum(estimate_tokens(message.content) for message in messages)
-        else:
-            length = len(checks.codec.encode(messages))
-        if length > checks.longest_prompt:
-            checks.longest_prompt, where = length, task
-    room = checks.settings.grpo.max_tokens
-    if checks.codec is None or checks.start is None or checks.longest_prompt + room <= checks.start.context:
-        return
-    checks.problems.append(
-        ConfigError(
-            f"The prompt of {where} has {checks.longest_prompt:,} tokens; with grpo.max_tokens = {room:,} that "
-            f"exceeds the {checks.start.context:,} that the model can read. Show fewer examples (prompt.examples) or "
-            "fewer workers (pool_sampling), or take a model with a longer context."
-        )
-    )
+async def _prompt_tokens(session: ScoringSession, task: str, codec: PromptCodec | None) -> int:
+    messages = await session.prompt(RolloutRequest(task=task, group="check")) or ()
+    if codec is None:
+        return sum(estimate_tokens(message.content) for message in messages)
+    return len(codec.encode(messages))
 
 
-def _check_budget(checks: Preflight, budget_usd: float) -> None:
-    if checks.workers is None:
-        return
-    batch = checks.settings.batch
-    first = checks.workers.cost_usd.times(batch / checks.workers.plans)
+def _read_past_answers() -> Mapping[str, PastAnswers]:
+    """The lengths of workers' answers, from the user's earlier traces."""
+    store = Path(default_store())
+    return read_past_answers(store) if store.is_file() else {}
+
+
+def _unaffordable_batch(batch: int, workers: WorkerEstimate, budget_usd: float) -> Iterator[ConfigError]:
+    """A refusal if the first batch alone is likely to exceed the run's budget."""
+    first = workers.cost_usd.times(batch / workers.plans)
     if first.likely > budget_usd:
-        checks.problems.append(
-            ConfigError(
-                f"The first batch of {batch} plans is likely to cost ${first.likely:,.2f} "
-                f"(${first.low:,.2f} to ${first.high:,.2f}), and --run-budget-usd is ${budget_usd:,.2f}: give more, "
-                "fewer rollouts (grpo.questions, grpo.group), or a cheaper pool."
-            )
+        yield ConfigError(
+            f"The first batch of {batch} plans is likely to cost ${first.likely:,.2f} "
+            f"(${first.low:,.2f} to ${first.high:,.2f}), and --run-budget-usd is ${budget_usd:,.2f}: give more, "
+            "fewer rollouts (grpo.questions, grpo.group), or a cheaper pool."
         )

@@ -16,7 +16,7 @@ from podium.errors import ConfigError
 from podium.rollout.data_fingerprint import DataFingerprint
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import open_session
-from podium.train.engine import EncodedExample, PreparedTraining, SupervisedJob
+from podium.train.engine import EncodedExample, SupervisedJob, TrainingRun
 from podium.train.examples import TrainingExample, collect_examples
 from podium.train.metrics_recorder import StepRecorder
 from podium.train.preflight import (
@@ -51,14 +51,15 @@ def run_sft(
         ConfigError: pool, tasks, examples, levels or a trainer's setting cannot be used.
         RunMismatchError: the folder belongs to another configuration.
     """
-    prepared = asyncio.run(_prepare(settings, folder))
-    settings, ranks = prepared.settings, prepared.ranks
-    tell = say if ranks.is_first else lambda line: None
+    run = asyncio.run(_open(settings, folder))
+    settings, ranks = run.settings, run.ranks
     with ExitStack() as opened:
-        run = ranks.run_on_first(lambda: opened.enter_context(hold_training_folder(folder, settings)))
-        progress = opened.enter_context(Progress(tell, noun="examples"))
+        run_folder = ranks.run_on_first(lambda: opened.enter_context(hold_training_folder(folder, settings)))
+        progress = opened.enter_context(
+            Progress(say if ranks.is_first else lambda line: None, noun="examples")
+        )
         progress.phase("collecting examples")
-        collected = ranks.run_on_first(lambda: asyncio.run(_collect(prepared, make_dispatcher, say)))
+        collected = ranks.run_on_first(lambda: asyncio.run(_collect(run, make_dispatcher, say)))
         examples = ranks.broadcast(collected) or []
         pairs = [
             ([message.model_dump() for message in example.messages], example.completion)
@@ -66,43 +67,42 @@ def run_sft(
         ]
         ranks.run_on_first(
             lambda: RunFolder(folder).check_or_store_data(
-                DataFingerprint.of_examples(pairs, prepared.pool.profiles), begun=has_results(folder)
+                DataFingerprint.of_examples(pairs, run.pool.profiles), begun=has_results(folder)
             )
         )
         progress.phase("encoding the examples")
-        encoded = encode_examples(examples, prepared)
+        encoded = encode_examples(examples, run)
         progress.total = round(settings.sft.epochs * len(encoded))
         progress.phase("loading the model")
-        recorder = StepRecorder(run, progress, settings.sft.batch)
-        open_engine(settings).train(SupervisedJob(prepared, folder, encoded, recorder))
+        recorder = StepRecorder(run_folder, progress, settings.sft.batch)
+        open_engine(settings).train(SupervisedJob(run, encoded, recorder))
         if ranks.is_first:
-            write_policy(folder, settings, prepared.start, prepared.pool)
+            write_policy(folder, settings, run.start, run.pool)
+            say(f"The trained policy is in {folder / 'policy'}")
         ranks.wait()
-    tell(f"The trained policy is in {folder / 'policy'}")
     return folder / "policy"
 
 
-async def _prepare(settings: TrainSettings, folder: Path) -> PreparedTraining:
+async def _open(settings: TrainSettings, folder: Path) -> TrainingRun:
     async with preflight(settings, folder) as checks:
         return checks.require()
 
 
 async def _collect(
-    prepared: PreparedTraining, make_dispatcher: DispatcherFactory, say: Callable[[str], None]
+    run: TrainingRun, make_dispatcher: DispatcherFactory, say: Callable[[str], None]
 ) -> list[TrainingExample]:
-    settings, pool = prepared.settings, prepared.pool
-    with make_dispatcher(pool) as dispatcher:
-        async with open_session(settings, dispatcher, pool=pool, on_warning=say) as session:
-            return await collect_examples(settings, session, say)
+    with make_dispatcher(run.pool) as dispatcher:
+        async with open_session(run.settings, dispatcher, pool=run.pool, on_warning=say) as session:
+            return await collect_examples(run.settings, session, say)
 
 
-def encode_examples(examples: Sequence[TrainingExample], prepared: PreparedTraining) -> list[EncodedExample]:
+def encode_examples(examples: Sequence[TrainingExample], run: TrainingRun) -> list[EncodedExample]:
     """The token ids of each prompt, and of its completion with the token that ends it.
 
     Raises:
         ConfigError: an example is longer than the model can read.
     """
-    codec, start, end = prepared.codec, prepared.start, prepared.tokenizer.eos_token_id
+    codec, start, end = run.codec, run.start, run.tokenizer.eos_token_id
     encoded = []
     read: tuple[Message, ...] | None = None
     prompt: tuple[int, ...] = ()

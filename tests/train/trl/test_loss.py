@@ -16,7 +16,7 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.scoring import RolloutRequest, Score
 from podium.train.rollouts import RolloutSample
 from podium.train.settings import TrainSettings
-from podium.train.trl.grpo import TRLRun
+from podium.train.trl.grpo import TRLTraining
 from podium.types import Message
 
 REWARDS = (1.0, None, 0.5)
@@ -44,12 +44,12 @@ async def test_a_batch_with_a_dropped_rollout_has_the_formulas_loss_and_gradient
     experiment = TrainSettings.model_validate(settings | {"grpo": grpo})
     start = Checkpoint.read(settings["start"])
     job = make_trl_job(experiment, tmp_path, Table(), ["one"])
-    run = TRLRun(job)
+    training = TRLTraining(job)
     job.recorder.resume(0)
-    await asyncio.to_thread(run.trainer.train)
+    await asyncio.to_thread(training.trainer.train)
 
     (row,) = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
-    loss, norm = _by_hand(start, run.samples, loss_type)
+    loss, norm = _by_hand(start, training.samples, loss_type)
     assert row["loss"] == pytest.approx(loss, abs=1e-5)
     assert row["grad_norm"] == pytest.approx(norm, rel=1e-3)
     assert row["dropped"] == 1

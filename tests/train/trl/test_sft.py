@@ -181,10 +181,10 @@ async def test_plans_of_an_examples_file_are_parsed_like_policy_plans(
 async def test_only_the_completion_is_learned_after_the_prompts_tokens(settings: Settings) -> None:
     example = TrainingExample((Message(role="user", content="Plan:\n"),), "model_id = [0]")
     async with preflight(TrainSettings.model_validate(settings | {"stage": "sft"}), None) as checks:
-        prepared = checks.require()
-    codec, (end,) = prepared.codec, prepared.start.eos_token_ids
+        run = checks.require()
+    codec, (end,) = run.codec, run.start.eos_token_ids
 
-    (encoded,) = encode_examples([example], prepared)
+    (encoded,) = encode_examples([example], run)
 
     assert codec.decode(encoded.completion[:-1]) == "model_id = [0]"
     assert encoded.completion[-1] == end

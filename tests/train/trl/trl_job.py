@@ -11,11 +11,12 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import PlainTextCodec
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import ScoringBackend
-from podium.train.engine import PreparedTraining, TrainingJob
-from podium.train.grpo_run import OpenedScoring, make_job
+from podium.train.engine import TrainingJob, TrainingRun
+from podium.train.grpo_run import make_job
 from podium.train.metrics_recorder import IterationRecorder
 from podium.train.progress import Progress
 from podium.train.ranks import Ranks
+from podium.train.schedule import schedule
 from podium.train.settings import TrainSettings
 from scripted_team import open_team
 
@@ -27,5 +28,5 @@ def make_trl_job(
     tokenizer = AutoTokenizer.from_pretrained(start.path)
     recorder = IterationRecorder(settings, run=RunFolder(folder), progress=Progress(print, noun="plans"))
     codec = PlainTextCodec.of(start)
-    prepared = PreparedTraining(settings, Ranks(), open_team(), start, tokenizer, codec)
-    return make_job(prepared, folder, OpenedScoring(scoring, tasks), recorder)
+    run = TrainingRun(settings, Ranks(), folder, open_team(), start, tokenizer, codec)
+    return make_job(run, scoring, schedule(settings, tasks), (), recorder)

@@ -74,26 +74,26 @@ def start_problems(settings: TrainSettings, start: Checkpoint | None) -> list[Po
 
 def train(job: TrainingJob) -> None:
     """Train with GRPO, or continue from the newest checkpoint, and write the trained model."""
-    settings, recorder = job.settings.grpo, job.recorder
-    model = open_model(job.start, job.settings)
+    run, settings, recorder = job.run, job.run.settings.grpo, job.recorder
+    model = open_model(run.start, run.settings)
     reference = ReferencePolicy(model, settings.temperature) if settings.beta else None
     optimizer = adamw(model)
-    checkpoints = Checkpoints(job.checkpoints, job.start, job.settings.prompt)
+    checkpoints = Checkpoints(run.checkpoints, run.start, run.settings.prompt)
     latest = checkpoints.latest()
     done = 0 if latest is None else checkpoints.restore(latest, model, optimizer)
     recorder.resume(done)
-    guide = open_guide(job.settings.prompt, job.prepared.codec.decode, job.start.config["vocab_size"])
+    guide = open_guide(run.settings.prompt, run.codec.decode, run.start.config["vocab_size"])
     goes_on = not recorder.is_over
     while goes_on and done < settings.iterations:
         recorder.start_iteration(done)
         groups = [group for group in job.groups if group.iteration == done]
-        samples = [RolloutSample(group, number) for group in groups for number in range(job.settings.samples)]
+        samples = [RolloutSample(group, number) for group in groups for number in range(run.settings.samples)]
         sampler = GroupSampler(
             model,
-            eos_token_ids=job.start.eos_token_ids,
+            eos_token_ids=run.start.eos_token_ids,
             max_tokens=settings.max_tokens,
             temperature=settings.temperature,
-            seed=f"train/{job.settings.seed}/{done}/sample",
+            seed=f"train/{run.settings.seed}/{done}/sample",
             guide=guide,
         )
         completed, seconds = job.rollouts.run(samples, sampler, max_samples=len(samples))
@@ -109,7 +109,7 @@ def train(job: TrainingJob) -> None:
             checkpoints.save(model, optimizer, done)
     if latest is None or int(latest.name) != done:
         checkpoints.save(model, optimizer, done)
-    write_trained(model, job.trained_folder, job.start)
+    write_trained(model, run.trained, run.start)
 
 
 def open_model(start: Checkpoint, settings: TrainSettings) -> PolicyModel:

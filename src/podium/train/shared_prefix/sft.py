@@ -29,16 +29,16 @@ def find_problems(settings: TrainSettings, start: Checkpoint | None, ranks: int)
 
 def train(job: SupervisedJob) -> None:
     """Train on examples, or continue from the newest checkpoint, and write the trained model."""
-    settings, recorder = job.settings.sft, job.recorder
-    model = open_model(job.start, job.settings)
+    run, settings, recorder = job.run, job.run.settings.sft, job.recorder
+    model = open_model(run.start, run.settings)
     optimizer = adamw(model)
-    checkpoints = Checkpoints(job.checkpoints, job.start, job.settings.prompt)
+    checkpoints = Checkpoints(run.checkpoints, run.start, run.settings.prompt)
     latest = checkpoints.latest()
     done = 0 if latest is None else checkpoints.restore(latest, model, optimizer)
     steps = math.ceil(settings.epochs * len(job.examples) / settings.batch)
     recorder.resume(done)
     while done < steps:
-        batch = batch_of(job.examples, done, size=settings.batch, seed=job.settings.seed)
+        batch = batch_of(job.examples, done, size=settings.batch, seed=run.settings.seed)
         loss = 0.0
         for first in range(0, len(batch), settings.micro_batch):
             micro = batch[first : first + settings.micro_batch]
@@ -51,7 +51,7 @@ def train(job: SupervisedJob) -> None:
         if done % settings.save_every == 0 or done == steps:
             checkpoints.save(model, optimizer, done)
     recorder.progress.phase("saving the policy")
-    write_trained(model, job.trained_folder, job.start)
+    write_trained(model, run.trained, run.start)
 
 
 def batch_of(

@@ -142,36 +142,38 @@ def find_problems(settings: TrainSettings, start: Checkpoint | None, ranks: int)
 
 def train(job: TrainingJob) -> None:
     """Train with GRPO, or continue from the newest checkpoint, and write the trained model or adapter."""
-    checkpoint = latest_checkpoint(job.checkpoints)
-    done = 0 if checkpoint is None else step_of(checkpoint) // job.settings.grpo.num_iterations
+    run = job.run
+    checkpoint = latest_checkpoint(run.checkpoints)
+    done = 0 if checkpoint is None else step_of(checkpoint) // run.settings.grpo.num_iterations
     job.recorder.resume(done)
-    if job.ranks.broadcast(job.recorder.is_over):
+    if run.ranks.broadcast(job.recorder.is_over):
         job = _ended_after(job, done)
-    run = TRLRun(job)
-    run.trainer.remove_callback(PrinterCallback)
+    training = TRLTraining(job)
+    training.trainer.remove_callback(PrinterCallback)
     with missing_packages_as_config_errors():
-        run.trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+        training.trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     if job.rollouts.stop.is_set():
         raise TrainingInterruptedError
-    run.trainer.save_model(str(job.trained_folder))
+    training.trainer.save_model(str(run.trained))
 
 
 def _ended_after(job: TrainingJob, iterations: int) -> TrainingJob:
     """The job without its later iterations. After the last one, TRL only loads the checkpoint."""
-    grpo = job.settings.grpo.model_copy(update={"iterations": iterations})
-    settings = job.settings.model_copy(update={"grpo": grpo})
+    settings = job.run.settings
+    grpo = settings.grpo.model_copy(update={"iterations": iterations})
     return replace(
         job,
-        prepared=replace(job.prepared, settings=settings),
+        run=replace(job.run, settings=settings.model_copy(update={"grpo": grpo})),
         groups=[group for group in job.groups if group.iteration < iterations],
     )
 
 
-class TRLRun(TrainerCallback):
+class TRLTraining(TrainerCallback):
     """TRL's trainer for one run on this rank, with its rollout function, reward function and callback."""
 
     def __init__(self, job: TrainingJob) -> None:
-        settings = self._settings = job.settings
+        run, settings = job.run, job.run.settings
+        self._settings, self._ranks = settings, run.ranks
         self._job = job
         self._groups = {group.label: group for group in job.groups}
         self.samples: list[RolloutSample] = []
@@ -184,11 +186,11 @@ class TRLRun(TrainerCallback):
         logging.getLogger("trl.trainer.grpo_trainer").setLevel(logging.ERROR)
         with refused_arguments_as_config_errors(settings):
             self.trainer = GRPOTrainer(
-                model=str(job.start.path),
+                model=str(run.start.path),
                 reward_funcs=self._reward,
-                args=grpo_config(settings, job.checkpoints, job.ranks.size),
+                args=grpo_config(settings, run.checkpoints, run.ranks.size),
                 train_dataset=Dataset.from_list([{"prompt": group.label} for group in job.groups]),
-                processing_class=job.prepared.tokenizer,
+                processing_class=run.tokenizer,
                 callbacks=[self],
                 peft_config=lora_config(settings),
                 quantization_config=quantization_config(settings),
@@ -211,7 +213,7 @@ class TRLRun(TrainerCallback):
         ]
         max_samples = len(prompts) // self._settings.rounds
         completed, self._seconds = self._job.rollouts.run(samples, self.sampler, max_samples=max_samples)
-        self.samples = self._job.ranks.gather(completed)
+        self.samples = self._ranks.gather(completed)
         # A round that a rollout does not reach has one token, from which nothing is learned.
         nothing = trainer.processing_class.eos_token_id
         return {
@@ -261,7 +263,7 @@ class TRLRun(TrainerCallback):
             grad_norm=applied_norm(logs.get("grad_norm", 0.0), scaled=args.fp16),
             lr=logs["learning_rate"],
         )
-        if not self._job.ranks.broadcast(goes_on):
+        if not self._ranks.broadcast(goes_on):
             control.should_save = control.should_training_stop = True
 
 

@@ -52,23 +52,24 @@ def find_problems(settings: TrainSettings, start: Checkpoint | None, ranks: int)
 
 def train(job: SupervisedJob) -> None:
     """Train on examples, or continue from the newest checkpoint, and write the trained model or adapter."""
-    with refused_arguments_as_config_errors(job.settings):
+    run, recorder = job.run, job.recorder
+    with refused_arguments_as_config_errors(run.settings):
         trainer = SFTTrainer(
-            model=str(job.start.path),
-            args=sft_config(job.settings, job.checkpoints, job.ranks.size, job.start.context),
+            model=str(run.start.path),
+            args=sft_config(run.settings, run.checkpoints, run.ranks.size, run.start.context),
             train_dataset=make_dataset(job.examples),
-            processing_class=job.prepared.tokenizer,
-            peft_config=lora_config(job.settings),
-            quantization_config=quantization_config(job.settings),
+            processing_class=run.tokenizer,
+            peft_config=lora_config(run.settings),
+            quantization_config=quantization_config(run.settings),
             callbacks=[_StepCallback(job)],
         )
     trainer.remove_callback(PrinterCallback)
-    checkpoint = latest_checkpoint(job.checkpoints)
-    job.recorder.resume(0 if checkpoint is None else step_of(checkpoint))
+    checkpoint = latest_checkpoint(run.checkpoints)
+    recorder.resume(0 if checkpoint is None else step_of(checkpoint))
     with missing_packages_as_config_errors():
         trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-    job.recorder.progress.phase("saving the policy")
-    trainer.save_model(str(job.trained_folder))
+    recorder.progress.phase("saving the policy")
+    trainer.save_model(str(run.trained))
 
 
 def sft_config(settings: TrainSettings, folder: Path, ranks: int, context: int) -> SFTConfig:
