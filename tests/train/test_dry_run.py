@@ -16,7 +16,7 @@ from podium.calls import Dispatcher
 from podium.cli import run
 from podium.cli.score_server import scoring_settings
 from podium.conductor.prompt import PromptSettings
-from podium.train.dry_run import pair_workers, try_workers
+from podium.train.worker_trial import pair_workers, try_workers
 from podium_testing import Answer, FaultServer, Rule, Status
 from scripted_team import Sums, open_team
 from tiny_policy import BRIEF

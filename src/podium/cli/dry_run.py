@@ -1,6 +1,7 @@
 """`podium train --dry-run`: prints what a run would call, cost and need, and any reasons to refuse the run.
 
-If there are no such reasons, it also tries the workers. `podium.train.dry_run` computes the figures.
+If there are no such reasons, it also tries the workers. The package `train` finds the reasons (`preflight`) and the
+figures (`estimate`), and calls the workers (`worker_trial`).
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from rich.text import Text
 from podium.cli.printable import counted, dollars, printable, ranged, say, seconds, shorten
 from podium.cli.team_options import CallOptions, open_limited_dispatcher
 from podium.cli.terminal import open_console, plain_table, print_json
-from podium.train.dry_run import WorkerTrial, estimate_gpu, pair_workers, trial_usd, try_workers
 from podium.train.engine import TrainingRun
-from podium.train.estimate import GIB, GPUEstimate, WorkerEstimate
-from podium.train.preflight import Preflight, preflight
+from podium.train.estimate import GIB, GPUEstimate, WorkerEstimate, estimate_gpu
+from podium.train.preflight import OpenedQuestions, preflight
 from podium.train.settings import TrainSettings
+from podium.train.worker_trial import WorkerTrial, pair_workers, trial_usd, try_workers
 from podium.workers.base import has_paid_workers
 
 
@@ -35,13 +36,13 @@ async def dry_run(settings: TrainSettings, run: Path | None, *, calls: CallOptio
     ) as checks:
         if not checks.ranks.is_first:
             return 0
-        settings = checks.settings
-        gpu = estimate_gpu(checks)
-        workers_s = 0.0 if checks.questions.workers is None else checks.questions.workers.iteration_s
+        settings, questions = checks.settings, checks.questions
+        gpu = estimate_gpu(settings, checks.start, questions.longest_prompt, checks.ranks.size)
+        workers_s = 0.0 if questions.workers is None else questions.workers.iteration_s
         if not json:
-            for sentence in (_run_sentence(settings, checks), *warnings, ""):
+            for sentence in (_run_sentence(settings, questions), *warnings, ""):
                 say(sentence)
-            _print_workers(settings, checks.questions.workers, budget_usd)
+            _print_workers(settings, questions.workers, budget_usd)
             _print_gpu(settings, workers_s, gpu)
             if checks.problems:
                 say(f"\nThis run would be refused, for {counted(len(checks.problems), 'reason')}:")
@@ -52,9 +53,9 @@ async def dry_run(settings: TrainSettings, run: Path | None, *, calls: CallOptio
         document = {
             "iterations": settings.grpo.iterations,
             "problems": [str(problem) for problem in checks.problems],
-            "tasks": len(checks.questions.tasks),
-            "longest_prompt": checks.questions.longest_prompt,
-            "workers": checks.questions.workers,
+            "tasks": len(questions.tasks),
+            "longest_prompt": questions.longest_prompt,
+            "workers": questions.workers,
             "gpu": None if gpu is None else _gpu_figures(gpu),
             "hours": None if gpu is None else gpu.run_hours(settings.grpo.iterations, workers_s),
             "warnings": warnings,
@@ -84,17 +85,15 @@ async def _try_workers(run: TrainingRun, calls: CallOptions, *, json: bool) -> l
     return trials
 
 
-def _run_sentence(settings: TrainSettings, checks: Preflight) -> str:
+def _run_sentence(settings: TrainSettings, questions: OpenedQuestions) -> str:
     grpo = settings.grpo
     longest = (
-        f"; the longest prompt has {checks.questions.longest_prompt:,} tokens"
-        if checks.questions.longest_prompt
-        else ""
+        f"; the longest prompt has {questions.longest_prompt:,} tokens" if questions.longest_prompt else ""
     )
     return (
         f"{counted(grpo.iterations, 'iteration')} of {counted(grpo.questions, 'question')} x {grpo.group} plans, "
         f"from {settings.start}, over the pool {settings.pool}; "
-        f"{counted(len(checks.questions.tasks), 'task')} of {settings.tasks}{longest}."
+        f"{counted(len(questions.tasks), 'task')} of {settings.tasks}{longest}."
     )
 
 

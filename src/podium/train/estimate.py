@@ -1,8 +1,8 @@
 """Estimates what a run needs: of its workers from a sample of plans, and of a GPU by formulas.
 
 The plans of a policy are not known before its training. So the sample has random valid plans of every length, for some
-of the run's tasks. The cost of graders is left out. docs/scaling.md has the formulas. Nothing here measures or loads
-torch: `make bench-gpu` measures.
+of the run's tasks. The cost of graders is left out. docs/scaling.md has the formulas. Nothing here measures: `make
+bench-gpu` does.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from random import Random
 from statistics import fmean
 from types import MappingProxyType
 
+from podium.conductor.checkpoint import Checkpoint
 from podium.executor.estimate import Range, Workload, estimate_plan
 from podium.planners.controls import random_workflow
 from podium.rollout.pool_sampling import PoolSampler
@@ -31,6 +32,8 @@ PEAK_SHARE = 0.35
 """The share of the GPU's peak performance that the update is assumed to reach."""
 BANDWIDTH_SHARE = 0.6
 """The share of the memory's bandwidth that generation is assumed to reach."""
+PROMPT_TOKENS = 2000
+"""The assumed tokens of the longest prompt, if the tasks cannot be opened."""
 ADAMW_MOMENTS = 2
 """Numbers that AdamW keeps for each trained parameter."""
 GIB = 2**30
@@ -314,3 +317,24 @@ class GPUEstimate:
     def run_hours(self, iterations: int, workers_s: float = 0.0) -> float:
         """Hours of the whole run, if workers begin when the last plan is written, and take so many seconds."""
         return iterations * (self.generation_s + self.update_s + workers_s) / 3600
+
+
+def estimate_gpu(
+    settings: TrainSettings, start: Checkpoint | None, longest_prompt: int, ranks: int
+) -> GPUEstimate | None:
+    """What a run needs of this machine's GPUs, or of an assumed kind. None if the model's sizes are not known.
+
+    Args:
+        start: the checkpoint that the run starts from. If it is None, only models of `SHAPES` are known.
+        longest_prompt: in tokens. 0 if it is not known.
+    """
+    import torch  # noqa: PLC0415 - the formulas need none
+
+    shape = SHAPES.get(settings.start) if start is None else ModelShape.of_dense_decoder(start.config)
+    if shape is None:
+        return None
+    seen = find_gpu(torch.cuda.get_device_name()) if torch.cuda.is_available() else None
+    gpu = seen or next(gpu for gpu in GPUS if gpu.name == ASSUMED_GPU)
+    return GPUEstimate(
+        TrainingSize.of(settings, shape, longest_prompt or PROMPT_TOKENS), gpu, ranks, seen is not None
+    )

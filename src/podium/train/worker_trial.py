@@ -1,7 +1,6 @@
-"""Estimates the calls, dollars and GPU of a run before it starts, and tries each worker on one question.
+"""Tries the workers of a run before it starts: each answers at least one question, which its grader judges.
 
-The estimate calls no worker, and uses what `preflight` opened. The trial calls each worker at least once, and pays for
-the calls.
+The calls are paid.
 """
 
 from __future__ import annotations
@@ -15,31 +14,7 @@ from podium.executor.estimate import Range, estimate_answer
 from podium.rollout.rollout import run_rollout
 from podium.tasks import Task
 from podium.team import Runner
-from podium.train.estimate import ASSUMED_GPU, GPUS, SHAPES, GPUEstimate, TrainingSize, find_gpu
-from podium.train.preflight import Preflight
-from podium.train.shape import ModelShape
 from podium.workers.pool import Pool
-
-PROMPT_TOKENS = 2000
-"""The assumed tokens of the longest prompt, if the tasks cannot be opened."""
-
-
-def estimate_gpu(checks: Preflight) -> GPUEstimate | None:
-    """What a run needs of this machine's GPUs, or of an assumed kind. None if the model's sizes are not known."""
-    import torch  # noqa: PLC0415 - tests of workers need none
-
-    settings = checks.settings
-    shape = (
-        SHAPES.get(settings.start)
-        if checks.start is None
-        else ModelShape.of_dense_decoder(checks.start.config)
-    )
-    if shape is None:
-        return None
-    training = TrainingSize.of(settings, shape, checks.questions.longest_prompt or PROMPT_TOKENS)
-    seen = find_gpu(torch.cuda.get_device_name()) if torch.cuda.is_available() else None
-    gpu = seen or next(gpu for gpu in GPUS if gpu.name == ASSUMED_GPU)
-    return GPUEstimate(training, gpu, checks.ranks.size, seen is not None)
 
 
 @dataclass(frozen=True, slots=True)
