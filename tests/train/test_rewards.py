@@ -13,7 +13,7 @@ from podium.train.schedule import ScheduledGroup
 def _sample(round_: int, rollout: int, reward: float | None) -> RolloutSample:
     score = Score(reward=reward, valid=bool(reward), correct=reward == 1.0)
     row = ScheduledGroup(iteration=0, question=0, round=round_, task="t", name="train/0/0/0")
-    return RolloutSample(row, rollout, tokens=(1,), ended=True, score=score)
+    return RolloutSample(row, rollout, tokens=(1,), score=score)
 
 
 TABLE = [

@@ -52,7 +52,7 @@ def batch_figures(samples: Sequence[RolloutSample]) -> dict[str, Any]:
         "accepted": mean(score.accepted for score in readable),
         "workers": {name: counts[name] / counts.total() for name in sorted(counts)},
         "completion_tokens": mean(len(sample.tokens) for sample in written),
-        "cut_off": mean(not sample.ended for sample in written),
+        "cut_off": mean(sample.truncated for sample in written),
         "zero_variance_groups": mean(len(set(group)) == 1 for group in rewarded),
         "unrewarded_groups": mean(not group for group in groups),
         "dropped": len(written) - len(scored) + sum(sample.too_long for sample in samples),

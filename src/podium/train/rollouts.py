@@ -45,8 +45,8 @@ class RolloutSample:
     """The completion's token ids, including the token that ended it."""
     logprobs: tuple[float, ...] | None = None
     """The log-probability of each token. None if the engine does not say."""
-    ended: bool = False
-    """Whether the completion ended by itself and was not cut off."""
+    truncated: bool = False
+    """Whether the completion reached the limit of tokens before it ended by itself."""
     score: Score | None = None
     reward: float | None = None
     """The reward that the engine learns from. A sample whose reward is None is left out of its group."""
@@ -56,10 +56,14 @@ class RolloutSample:
         """The name of the rollout, which all of its rounds share."""
         return self.group.name, self.rollout
 
-    def request(self, plans: tuple[str, ...], *, cut: bool = False) -> RolloutRequest:
+    def request(self, plans: tuple[str, ...]) -> RolloutRequest:
         """The request to the scoring session for this rollout."""
         return RolloutRequest(
-            task=self.group.task, group=self.group.name, rollout=self.rollout, plans=plans, cut=cut
+            task=self.group.task,
+            group=self.group.name,
+            rollout=self.rollout,
+            plans=plans,
+            cut=self.truncated,
         )
 
 
@@ -171,15 +175,13 @@ class RolloutCollector:
 
         def on_end(sample: RolloutSample, tokens: Sequence[int], logprobs: Sequence[float] | None) -> None:
             self.on_plan(len(tokens))
-            ended = bool(tokens) and tokens[-1] in sampler.eos_token_ids
-            plans = (*sample.plans, self.codec.decode(tokens))
-            scoring = self.scoring.score(sample.request(plans, cut=not ended))
             sample = replace(
                 sample,
                 tokens=tuple(tokens),
                 logprobs=None if logprobs is None else tuple(logprobs),
-                ended=ended,
+                truncated=not tokens or tokens[-1] not in sampler.eos_token_ids,
             )
+            scoring = self.scoring.score(sample.request((*sample.plans, self.codec.decode(tokens))))
             pending.append((sample, asyncio.run_coroutine_threadsafe(scoring, self.loop)))
 
         error = None

@@ -53,7 +53,8 @@ class TRLSampler:
 
         num_generations = 1 if sampling.greedy or sampling.round else trainer.num_generations
         with self._greedy() if sampling.greedy else nullcontext(), self._watch(len(rows), end):
-            # TRL has no public method by which a rollout function generates as its trainer does.
+            # TRL gives a rollout function no public method that generates as its trainer does: from token ids, with
+            # vLLM or with parts of the model on other ranks, and with weights that were just updated.
             completions, logprobs = trainer._generate_single_turn(prompts, None, {}, num_generations)
         for row, sample in enumerate(rows):
             if sample is not None and row not in ended:
