@@ -154,8 +154,8 @@ class PrewrittenPlans(Planner):
     name: str = "written"
     access: AccessRule = "lists"
     """What the access lists of a text may contain."""
-    cut: bool = False
-    """Whether a token limit cut off the last text, in which a draft inside an unfinished thought is no plan."""
+    truncated: bool = False
+    """Whether the last text reached a limit of tokens. Then a draft inside an unfinished thought is no plan."""
 
     async def plan(self, request: PlanRequest) -> Plan:
         """The plan of the request's round. If its text is not valid, the plan's decision is a `PlanError`."""
@@ -164,8 +164,8 @@ class PrewrittenPlans(Planner):
         if isinstance(written, Plan):
             request.ledger.count_only(written.spent)
             return written
-        cut = self.cut and number == len(self.plans) - 1
-        return Plan(written, parse(written, request.rules(self.access), cut=cut))
+        truncated = self.truncated and number == len(self.plans) - 1
+        return Plan(written, parse(written, request.rules(self.access), truncated=truncated))
 
 
 class Learner(Planner):

@@ -79,8 +79,8 @@ async def test_right_wrong_and_unreadable_completions(text, total):
 
 async def test_a_draft_in_a_thought_that_was_cut_off_earns_nothing():
     draft = "<think>Perhaps so:\n" + completion(0)
-    for cut, total in ((True, 0.0), (False, 1.0)):
-        rollout = await scored(PrewrittenPlans((draft,), cut=cut), pool("42"), seed="s")
+    for truncated, total in ((True, 0.0), (False, 1.0)):
+        rollout = await scored(PrewrittenPlans((draft,), truncated=truncated), pool("42"), seed="s")
         assert rollout is not None
         assert earned(rollout).total == total
 

@@ -282,7 +282,7 @@ def test_all_or_none_accepts_a_step_number_beside_all() -> None:
     ],
 )
 def test_a_draft_in_a_thought_that_was_cut_off_is_no_plan(text: str, expected: Workflow | None) -> None:
-    read = parse(text, PlanRules(workers=3), cut=True)
+    read = parse(text, PlanRules(workers=3), truncated=True)
     if expected is None:
         assert isinstance(read, PlanError)
         assert read.kind == "missing_list"

@@ -113,7 +113,7 @@ class Conductor(Planner):
                 completion.text,
                 request.rules(self.prompt.access),
                 form=self.prompt.form,
-                cut=completion.truncated,
+                truncated=completion.truncated,
             ),
             reasoning=completion.reasoning,
             dropped=completion.dropped,

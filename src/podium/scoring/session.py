@@ -191,7 +191,9 @@ class ScoringSession:
             return self._rollouts[key]
         before = self._rollouts.get(trace_id(request.model_copy(update={"plans": request.plans[:-1]})))
         runner = Runner(
-            PrewrittenPlans(request.plans, "policy", access=self.settings.prompt.access, cut=request.cut),
+            PrewrittenPlans(
+                request.plans, "policy", access=self.settings.prompt.access, truncated=request.cut
+            ),
             self.pool_of(request),
             budget=Budget(rounds=max(1, len(request.plans))),
             max_steps=self.settings.max_steps,

@@ -42,7 +42,7 @@ _WORDS = ("all", "previous", "none", "null")
 
 
 def parse(
-    text: str, rules: PlanRules, *, form: PlanForm = "lists", cut: bool = False
+    text: str, rules: PlanRules, *, form: PlanForm = "lists", truncated: bool = False
 ) -> Workflow | Acceptance | PlanError:
     """Parse the text that a planner wrote, in either form. It never raises. Its time is linear in the length of the
     text.
@@ -50,14 +50,15 @@ def parse(
     Args:
         text: the whole completion, with the plan anywhere in it. Of several plans, the one that ends last counts.
         form: the form that was asked for. It decides what an error says, but both forms are read.
-        cut: whether a token limit cut off the text. Then a draft inside an unfinished thought does not count as a plan.
+        truncated: whether the text reached a limit of tokens. Then a draft inside an unfinished thought does not count
+            as a plan.
     """
     if 4 * len(text) > MAX_TEXT:  # a character has at most four bytes
         size = len(text.encode(errors="surrogatepass"))
         if size > MAX_TEXT:
             return PlanError("text_too_long", f"Expected at most {MAX_TEXT} bytes of text, found {size}.")
     try:
-        match find_plan(text, cut=cut, form=form):
+        match find_plan(text, truncated=truncated, form=form):
             case ParseError() as fault:
                 raise fault
             case Item() as found:

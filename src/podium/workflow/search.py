@@ -75,11 +75,11 @@ def thought_in(text: str) -> str:
 
 
 def find_plan(
-    text: str, *, cut: bool = False, form: PlanForm = "lists"
+    text: str, *, truncated: bool = False, form: PlanForm = "lists"
 ) -> dict[str, Item] | Item | ParseError:
     """The last readable plan of `text`: the lists of a triple by name, or an object; else a fault, in the form that was
     asked for if both forms have one. An object that was meant as a plan but is none is returned too, since `parse` says
-    its fault. `cut` says whether the text was cut off before its end."""
+    its fault. `truncated` says whether the text was cut off before its end."""
     search = _Search(text, form, chars_left=PATIENCE * (len(text) + _OBJECT_CHARS))
     position, thought_ends = 0, True
     while mark := _MARK.search(text, position):
@@ -94,7 +94,7 @@ def find_plan(
             end = _THOUGHT_ENDS.search(text, position)
             if end:
                 position, search.after_thought = end.end(), True
-            elif cut:
+            elif truncated:
                 search.thought_cut = True
                 break
             else:
