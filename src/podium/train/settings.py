@@ -57,8 +57,8 @@ class GRPOSettings(Settings):
     questions: int = Field(default=4, ge=1)
     """The number of different tasks in an iteration."""
     group: int = Field(default=64, ge=2)
-    """Rollouts of each task. With several rounds, each round has group / rounds samples, which are compared only with
-    each other."""
+    """Completions of each task, over all rounds. With several rounds there are group / rounds rollouts, and the
+    completions of a round are compared only with each other."""
     discount: Annotated[float, Field(ge=0, le=1)] | Literal["none"] = 0.25
     """With several rounds, the share of a plan's reward that comes from the round after it: d in (1 - d) r0 + d r1.
     With "none", every plan of a rollout earns the reward of the whole rollout."""
@@ -183,10 +183,10 @@ class TrainSettings(ScoringSettings):
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
-        if self.grpo.group % self.rounds or self.grpo.group // self.rounds < 2:
+        if self.grpo.group % self.rounds or self.rollouts < 2:
             raise ValueError(
                 f"grpo.group = {self.grpo.group} cannot be shared out over {self.rounds} rounds with at least 2 "
-                "samples each; give a multiple of the rounds."
+                "completions each; give a multiple of the rounds."
             )
         if self.quantization is not None and self.lora is None:
             raise ValueError("quantized weights cannot be trained; add [lora], or leave [quantization] out.")
@@ -196,8 +196,8 @@ class TrainSettings(ScoringSettings):
         return self
 
     @property
-    def samples(self) -> int:
-        """How many samples are compared with each other: those of one question and one round."""
+    def rollouts(self) -> int:
+        """The rollouts of a question. In each round, their completions are compared with each other."""
         return self.grpo.group // self.rounds
 
     @property

@@ -87,7 +87,9 @@ def train(job: TrainingJob) -> None:
     while goes_on and done < settings.iterations:
         recorder.start_iteration(done)
         groups = [group for group in job.groups if group.iteration == done]
-        samples = [RolloutSample(group, number) for group in groups for number in range(run.settings.samples)]
+        samples = [
+            RolloutSample(group, number) for group in groups for number in range(run.settings.rollouts)
+        ]
         sampler = GroupSampler(
             model,
             eos_token_ids=run.start.eos_token_ids,

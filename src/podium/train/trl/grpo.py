@@ -110,7 +110,7 @@ def grpo_config(settings: TrainSettings, folder: Path, ranks: int) -> GRPOConfig
         output_dir=str(folder),
         max_steps=steps,
         warmup_steps=round(grpo.warmup * steps),
-        num_generations=settings.samples,
+        num_generations=settings.rollouts,
         steps_per_generation=accumulation,
         gradient_accumulation_steps=accumulation,
         per_device_train_batch_size=micro,
