@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
-from random import Random
 from typing import Any, Self, TypeVar
 
 import aiohttp
 from pydantic import TypeAdapter, ValidationError
 from yarl import URL
 
+from podium.calls import RetrySettings
 from podium.errors import ConfigError, PodiumError, ServiceError, UsageError
 from podium.scoring.protocol import SETTINGS_HEADER, ErrorReply, RolloutRequest, Score, SessionInfo
 from podium.scoring.settings import ScoringSettings
@@ -25,7 +24,7 @@ from podium.workers.connections import Connections
 PATIENCE_S = 60.0
 """Seconds for which a client repeats a request while the service is away."""
 _CONNECT_S = 10.0
-_FIRST_WAIT_S, _LONGEST_WAIT_S = 0.1, 5.0
+_BACK_OFF, _LONGEST_WAIT_S = RetrySettings(first_wait_s=0.05), 5.0
 _UNEQUAL = 409
 """The status of a refused request that expects other settings."""
 _PROMPT: TypeAdapter[tuple[Message, ...] | None] = TypeAdapter(tuple[Message, ...] | None)
@@ -105,7 +104,8 @@ class ScoringClient:
         body = b"" if request is None else request.model_dump_json().encode()
         now = asyncio.get_running_loop().time
         until: float | None = None
-        for wait_s in _retry_waits(body):
+        retry = 0
+        while True:
             began = now()
             try:
                 status, content = await self._attempt(method, route, body)
@@ -131,10 +131,11 @@ class ScoringClient:
             # If the last attempt ran for longer than `patience_s` before it broke, this is a new outage.
             if until is None or now() - began > self._patience_s:
                 until = now() + self._patience_s
+            wait_s = min(_LONGEST_WAIT_S, _BACK_OFF.wait_s(retry, None))
             if now() + wait_s > until:
                 raise failure
             await asyncio.sleep(wait_s)
-        raise AssertionError("the waits never end")
+            retry += 1
 
     async def _attempt(self, method: str, route: str, body: bytes) -> tuple[int, bytes]:
         headers = self._headers
@@ -173,15 +174,6 @@ def _address(url: str) -> URL:
             "such as http://127.0.0.1:8500."
         )
     return address
-
-
-def _retry_waits(body: bytes) -> Iterator[float]:
-    """Seconds to wait before each retry. They grow, and they differ between requests, so that not all retry at once."""
-    jitter = Random(body)
-    longest = _FIRST_WAIT_S
-    while True:
-        yield jitter.uniform(longest / 2, longest)
-        longest = min(2 * longest, _LONGEST_WAIT_S)
 
 
 def _show(settings: dict[str, Any], key: str) -> str:
