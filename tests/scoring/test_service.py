@@ -134,15 +134,17 @@ async def test_client_reports_an_address_that_is_not_a_scoring_service():
 
 
 async def test_a_rollout_that_is_late_is_cancelled_and_requested_again(unused_tcp_port):
-    cut, request, slow = [], rollouts((RIGHT,))[0], make_session(delay=600)
+    cancelled, request, slow = [], rollouts((RIGHT,))[0], make_session(delay=600)
     async with ScoringClient(f"http://127.0.0.1:{unused_tcp_port}", patience_s=30) as client:
-        async with serve_session(slow, port=unused_tcp_port, drain_s=0, on_cut=lambda: cut.append(1)):
+        async with serve_session(
+            slow, port=unused_tcp_port, drain_s=0, on_cancelled=lambda: cancelled.append(1)
+        ):
             asking = asyncio.create_task(client.score(request))
             while not slow.pool[0].requests:  # noqa: ASYNC110 - a scripted worker has no event for it
                 await asyncio.sleep(0.001)
         async with serve_session(make_session(), port=unused_tcp_port):
             assert (await asking).reward == 1.0
-    assert cut == [1]
+    assert cancelled == [1]
 
 
 async def test_a_request_to_a_service_that_is_away_for_a_moment_is_repeated(unused_tcp_port):

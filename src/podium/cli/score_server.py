@@ -65,7 +65,7 @@ def score_server(
         raise UsageError(
             f"--key-env {key_env}: there is nothing in this variable; set it to the service's key."
         )
-    cut = asyncio.Event()
+    cancelled = asyncio.Event()
 
     async def open_and_serve() -> bool:
         async with AsyncExitStack() as opened:
@@ -76,7 +76,13 @@ def score_server(
             traces = opened.enter_context(TraceStore(run / TRACES))
             session = ScoringSession(settings, tasks, pool, dispatcher, on_trace=traces.add)
             async with serve_session(
-                session, host=host, port=port, key=key, flush=traces.flush, drain_s=drain, on_cut=cut.set
+                session,
+                host=host,
+                port=port,
+                key=key,
+                flush=traces.flush,
+                drain_s=drain,
+                on_cancelled=cancelled.set,
             ) as url:
                 needs = "no key is needed on this machine" if key is None else "a key is needed"
                 print(
@@ -86,7 +92,7 @@ def score_server(
                     flush=True,
                 )
                 await _wait_for_signal()
-        return not cut.is_set()
+        return not cancelled.is_set()
 
     if not run_event_loop(open_and_serve()):
         say(

@@ -166,7 +166,7 @@ async def serve_session(
     key: str | None = None,
     flush: Callable[[], None] = lambda: None,
     drain_s: float = DRAIN_S,
-    on_cut: Callable[[], None] = lambda: None,
+    on_cancelled: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[str]:
     """Serve a session while the block runs. Yields the service's address, such as "http://127.0.0.1:PORT".
 
@@ -176,7 +176,7 @@ async def serve_session(
         host: the address to listen on. Any address but this machine's own needs a key.
         port: the port to listen on. 0 takes a free port.
         key, flush: as for `ScoringService`.
-        on_cut: called when rollouts had to be cancelled.
+        on_cancelled: called when rollouts had to be cancelled.
 
     Raises:
         UsageError: the service cannot listen on the address, or the address needs a key.
@@ -202,7 +202,7 @@ async def serve_session(
         seconds = drain_s
     finally:
         if not await service.drain(seconds):
-            on_cut()
+            on_cancelled()
         await runner.cleanup()
 
 
