@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from podium.errors import UsageError
+from podium.train.engine import OpenedQuestions
 from podium.train.preflight import Preflight, preflight
 from podium.train.ranks import Ranks
 from podium.train.schedule import generate_tasks
@@ -236,7 +237,8 @@ def test_a_start_lists_all_reasons_before_it_calls_or_writes(
 
 
 def test_preflight_raises_a_single_problem_unchanged() -> None:
-    found = Preflight(TrainSettings(start="-"), Ranks(), [UsageError("nowhere is not a folder")])
+    problem = UsageError("nowhere is not a folder")
+    found = Preflight(TrainSettings(start="-"), Ranks(), [problem], None, OpenedQuestions(), None)
     with pytest.raises(UsageError, match=r"^nowhere is not a folder"):
         found.require()
 

@@ -256,7 +256,7 @@ async def run(
         on_metrics=on_metrics,
     )
     codec = codec or PlainTextCodec.of(start)
-    opened = TrainingRun(made, Ranks(), folder, pool, start, None, codec, session.tasks)
+    opened = TrainingRun(made, Ranks(), folder, pool, start, None, codec)
     groups = schedule(made, list(session.tasks))
     job = make_job(opened, scoring(session), groups, evaluated, recorder)
     await run_in_thread(open_engine(made), job)

@@ -16,9 +16,9 @@ from rich.text import Text
 from podium.cli.printable import counted, dollars, printable, ranged, say, seconds, shorten
 from podium.cli.team_options import CallOptions, open_limited_dispatcher
 from podium.cli.terminal import open_console, plain_table, print_json
-from podium.train.engine import TrainingRun
+from podium.train.engine import OpenedQuestions, TrainingRun
 from podium.train.estimate import GIB, GPUEstimate, WorkerEstimate, estimate_gpu
-from podium.train.preflight import OpenedQuestions, preflight
+from podium.train.preflight import preflight
 from podium.train.settings import TrainSettings
 from podium.train.worker_trial import WorkerTrial, pair_workers, trial_usd, try_workers
 from podium.workers.base import has_paid_workers
@@ -67,7 +67,7 @@ async def dry_run(settings: TrainSettings, run: Path | None, *, calls: CallOptio
 
 async def _try_workers(run: TrainingRun, calls: CallOptions, *, json: bool) -> list[WorkerTrial]:
     """What each worker answers to one question, printed unless the output is JSON."""
-    pairs = pair_workers(run.pool, run.tasks.values())
+    pairs = pair_workers(run.pool, run.questions.tasks.values())
     if not json:
         price = (
             f"about {ranged(dollars, trial_usd(run.pool, pairs))}, and what graders cost"

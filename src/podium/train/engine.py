@@ -18,6 +18,7 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import PromptCodec
 from podium.errors import PodiumError
 from podium.tasks import Task
+from podium.train.estimate import WorkerEstimate
 from podium.train.metrics import EVALUATION_FIGURES, batch_figures
 from podium.train.metrics_recorder import IterationRecorder, StepRecorder
 from podium.train.ranks import Ranks
@@ -25,6 +26,20 @@ from podium.train.rollouts import RolloutCollector, RolloutSample, Sampler
 from podium.train.schedule import ScheduledGroup
 from podium.train.settings import TrainSettings
 from podium.workers.pool import Pool
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedQuestions:
+    """The questions of GRPO, and what plans for them need. There are none on a rank that does not call workers."""
+
+    tasks: Mapping[str, Task] = field(default_factory=dict)
+    """The training questions by id."""
+    eval_tasks: Mapping[str, Task] = field(default_factory=dict)
+    """The validation questions by id. There are none if there are no evaluations."""
+    longest_prompt: int = 0
+    """Tokens of the longest prompt of a first round. Without a tokenizer, an estimate of four characters per token."""
+    workers: WorkerEstimate | None = None
+    """What workers would do and cost. None if the pool or the tasks could not be opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +56,7 @@ class TrainingRun:
     tokenizer: Any
     """The tokenizer of transformers. None in GRPO if the codec needs no chat template."""
     codec: PromptCodec
-    tasks: Mapping[str, Task] = field(default_factory=dict)
-    """The training questions of GRPO by id. They are empty on a rank that does not call workers."""
-    eval_tasks: Mapping[str, Task] = field(default_factory=dict)
-    """The validation questions by id. They are empty on a rank that does not call workers, and if there are no
-    evaluations."""
+    questions: OpenedQuestions = OpenedQuestions()
 
     @property
     def checkpoints(self) -> Path:

@@ -58,19 +58,16 @@ async def run_grpo(
         AsyncExitStack() as opened,
     ):
         run = checks.require()
-        settings, ranks = run.settings, run.ranks
-        data = DataFingerprint.of(run.tasks.values(), run.pool) if ranks.is_first else None
+        settings, ranks, questions = run.settings, run.ranks, run.questions
+        say = say if ranks.is_first else lambda line: None
+        data = DataFingerprint.of(questions.tasks.values(), run.pool) if ranks.is_first else None
         run_folder = ranks.run_on_first(
             lambda: opened.enter_context(hold_training_folder(folder, settings, data=data))
         )
-        tasks, eval_tasks = ranks.broadcast((list(run.tasks), list(run.eval_tasks)))
+        tasks, eval_tasks = ranks.broadcast((list(questions.tasks), list(questions.eval_tasks)))
         groups = schedule(settings, tasks)
         async with open_scoring(run, groups, make_dispatcher) as scoring:
-            with Progress(
-                say if ranks.is_first else lambda line: None,
-                noun="plans",
-                total=settings.plans_with(len(eval_tasks)),
-            ) as progress:
+            with Progress(say, noun="plans", total=settings.plans_with(len(eval_tasks))) as progress:
                 progress.phase("loading the model")
                 recorder = IterationRecorder(
                     settings, run=run_folder, progress=progress, on_metrics=on_metrics
@@ -79,7 +76,7 @@ async def run_grpo(
                 await run_in_thread(open_engine(settings), job)
         if ranks.is_first:
             write_policy(folder, settings, run.start, run.pool)
-            say(f"The trained policy is in {folder / 'policy'}")
+        say(f"The trained policy is in {folder / 'policy'}")
         return folder / "policy"
 
 
@@ -133,10 +130,10 @@ async def open_scoring(
             store = opened.enter_context(TraceStore(run.folder / TRACES))
             session = ScoringSession(
                 settings,
-                run.tasks,
+                run.questions.tasks,
                 run.pool,
                 opened.enter_context(make_dispatcher(run.pool)),
-                eval_tasks=run.eval_tasks,
+                eval_tasks=run.questions.eval_tasks,
                 seeds=iteration_seeds(groups, settings.seed),
                 on_trace=store.add,
             )

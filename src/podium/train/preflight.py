@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from podium.sqlite_files import default_store
 from podium.store.past_answers import PastAnswers, read_past_answers
 from podium.tasks import Task
 from podium.team.team_file import open_pool
-from podium.train.engine import TrainingEngine, TrainingRun
+from podium.train.engine import OpenedQuestions, TrainingEngine, TrainingRun
 from podium.train.estimate import WorkerEstimate, estimate_workers
 from podium.train.ranks import Ranks
 from podium.train.schedule import generate_tasks, has_generated_tasks
@@ -99,18 +99,6 @@ def has_results(folder: Path) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenedQuestions:
-    """The questions of GRPO, as far as they could be opened, and what plans for them need."""
-
-    tasks: Mapping[str, Task] = field(default_factory=dict)
-    eval_tasks: Mapping[str, Task] = field(default_factory=dict)
-    longest_prompt: int = 0
-    """Tokens of the longest prompt of a first round. Without a tokenizer, an estimate of four characters per token."""
-    workers: WorkerEstimate | None = None
-    """What workers would do and cost. None if the pool or the tasks could not be opened."""
-
-
-@dataclass(frozen=True, slots=True)
 class Preflight:
     """What was found out about a run before it begins, and the reasons to refuse it."""
 
@@ -118,10 +106,11 @@ class Preflight:
     """The settings, with what their file leaves to the start (`resolve`)."""
     ranks: Ranks
     problems: Sequence[PodiumError]
-    start: Checkpoint | None = None
+    start: Checkpoint | None
     """The checkpoint that the run starts from. None if it could not be found."""
-    questions: OpenedQuestions = OpenedQuestions()
-    run: TrainingRun | None = None
+    questions: OpenedQuestions
+    """The questions, as far as they could be opened."""
+    run: TrainingRun | None
     """The opened parts. None if there are problems."""
 
     def require(self) -> TrainingRun:
@@ -204,17 +193,7 @@ async def preflight(
             if is_new and run_budget_usd is not None and questions.workers is not None:
                 problems += _unaffordable_batch(settings.batch, questions.workers, run_budget_usd)
         if not problems and start is not None and codec is not None and pool is not None:
-            run = TrainingRun(
-                settings,
-                ranks,
-                folder or Path(),
-                pool,
-                start,
-                tokenizer,
-                codec,
-                questions.tasks,
-                questions.eval_tasks,
-            )
+            run = TrainingRun(settings, ranks, folder or Path(), pool, start, tokenizer, codec, questions)
         yield Preflight(settings, ranks, problems, start, questions, run)
     finally:
         if pool is not None:

@@ -53,11 +53,10 @@ def run_sft(
     """
     run = asyncio.run(_open(settings, folder))
     settings, ranks = run.settings, run.ranks
+    say = say if ranks.is_first else lambda line: None
     with ExitStack() as opened:
         run_folder = ranks.run_on_first(lambda: opened.enter_context(hold_training_folder(folder, settings)))
-        progress = opened.enter_context(
-            Progress(say if ranks.is_first else lambda line: None, noun="examples")
-        )
+        progress = opened.enter_context(Progress(say, noun="examples"))
         progress.phase("collecting examples")
         collected = ranks.run_on_first(lambda: asyncio.run(_collect(run, make_dispatcher, say)))
         examples = ranks.broadcast(collected) or []
@@ -78,8 +77,8 @@ def run_sft(
         open_engine(settings).train(SupervisedJob(run, encoded, recorder))
         if ranks.is_first:
             write_policy(folder, settings, run.start, run.pool)
-            say(f"The trained policy is in {folder / 'policy'}")
         ranks.wait()
+    say(f"The trained policy is in {folder / 'policy'}")
     return folder / "policy"
 
 
