@@ -25,7 +25,7 @@ from podium.sqlite_files import default_store
 from podium.store.past_answers import PastAnswers, read_past_answers
 from podium.tasks import Task
 from podium.team.team_file import open_pool
-from podium.train.engine import OpenedQuestions, TrainingEngine, TrainingRun
+from podium.train.engine import OpenedQuestions, TrainingEngine, TrainingRun, collected
 from podium.train.estimate import WorkerEstimate, estimate_workers
 from podium.train.ranks import Ranks
 from podium.train.schedule import generate_tasks, has_generated_tasks
@@ -171,18 +171,18 @@ async def preflight(
         settings = settings.model_copy(update={"engine": engine})
     ranks = ranks or _open_ranks(settings)
     if not problems:
-        with _collected(problems):
+        with collected(problems):
             start = find_start(settings, weights=weights)
             if settings.prompt.style != "brief" or settings.engine == "trl" or settings.stage == "sft":
                 tokenizer = open_tokenizer(start)
             codec = open_codec(settings, start, tokenizer)
     if folder is not None:
-        with _collected(problems):
+        with collected(problems):
             check_training_folder(folder, settings)
     problems += unequal_levels(settings)
     problems += settings_of_other_engine(settings)
     problems += open_engine(settings).find_problems(settings, start, ranks.size)
-    with _collected(problems):
+    with collected(problems):
         pool = policy_pool(open_pool(settings.pool, ready=False), settings.prompt)
     try:
         if pool is not None and settings.stage == "grpo" and ranks.is_first:
@@ -198,15 +198,6 @@ async def preflight(
     finally:
         if pool is not None:
             await pool.close()
-
-
-@contextmanager
-def _collected(problems: list[PodiumError]) -> Iterator[None]:
-    """The block opens or checks something. A PodiumError ends the block, and is added to the problems."""
-    try:
-        yield
-    except PodiumError as error:
-        problems.append(error)
 
 
 async def _open_questions(
@@ -228,12 +219,12 @@ async def _open_questions(
     eval_tasks: Mapping[str, Task] = {}
     session: ScoringSession | None = None
     past: Mapping[str, PastAnswers] = {}
-    with _collected(problems):
+    with collected(problems):
         tasks = _open_tasks(settings, pool, on_warning)
     if settings.grpo.eval_every:
-        with _collected(problems):
+        with collected(problems):
             eval_tasks = open_validation_tasks(settings, pool, settings.grpo.eval_questions)
-    with _collected(problems):
+    with collected(problems):
         session = ScoringSession(settings, tasks, pool, Dispatcher(), eval_tasks=eval_tasks)
     if session is None or not tasks:
         return OpenedQuestions(tasks, eval_tasks)
@@ -248,7 +239,7 @@ async def _open_questions(
                 "fewer workers (pool_sampling), or take a model with a longer context."
             )
         )
-    with _collected(problems):
+    with collected(problems):
         past = _read_past_answers()
     workers = estimate_workers(
         settings,

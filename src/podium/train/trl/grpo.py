@@ -10,7 +10,6 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 from podium.conductor.checkpoint import Checkpoint
 from podium.config import suggestion
 from podium.errors import ConfigError, PodiumError
-from podium.train.engine import TrainingJob
+from podium.train.engine import TrainingJob, collected
 from podium.train.metrics import batch_figures, tracked_figures
 from podium.train.metrics_recorder import applied_norm
 from podium.train.rollouts import RolloutSample, TrainingInterruptedError
@@ -36,7 +35,6 @@ from podium.train.trl.trainer_setup import (
     lora_config,
     missing_packages_as_config_errors,
     quantization_config,
-    refusals,
     refused_arguments_as_config_errors,
     setup_problems,
 )
@@ -124,20 +122,22 @@ def grpo_config(settings: TrainSettings, folder: Path, ranks: int) -> GRPOConfig
 
 def find_problems(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
     """The reasons why TRL cannot train the run with GRPO: an argument, a setting, or a package that is missing."""
-    arguments = [
-        partial(trl_arguments, {key: value}, GRPOConfig, GRPO_SETTINGS) for key, value in settings.trl.items()
-    ]
-    reasons: list[PodiumError] = [*refusals(*arguments)]
-    reasons += [] if reasons else refusals(partial(grpo_config, settings, Path("checkpoints"), ranks))
+    problems: list[PodiumError] = []
+    for key, value in settings.trl.items():
+        with collected(problems):
+            trl_arguments({key: value}, GRPOConfig, GRPO_SETTINGS)
+    if not problems:
+        with collected(problems):
+            grpo_config(settings, Path("checkpoints"), ranks)
     if settings.prompt.guide:
-        reasons.append(
+        problems.append(
             ConfigError('TRL samples without a guide; set prompt.guide = "".', ("prompt", "guide"))
         )
     if settings.trl.get("use_vllm") and find_spec("vllm") is None:
-        reasons.append(
+        problems.append(
             ConfigError("trl.use_vllm needs vLLM; install it with: pip install 'trl[vllm]', or leave it out.")
         )
-    return [*reasons, *setup_problems(settings)]
+    return [*problems, *setup_problems(settings)]
 
 
 def train(job: TrainingJob) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from trl.trainer.sft_trainer import SFTTrainer
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import ConfigError, PodiumError
-from podium.train.engine import EncodedExample, SupervisedJob
+from podium.train.engine import EncodedExample, SupervisedJob, collected
 from podium.train.metrics_recorder import applied_norm
 from podium.train.settings import TrainSettings
 from podium.train.trl.arguments import trainer_config
@@ -23,7 +22,6 @@ from podium.train.trl.trainer_setup import (
     lora_config,
     missing_packages_as_config_errors,
     quantization_config,
-    refusals,
     refused_arguments_as_config_errors,
     setup_problems,
 )
@@ -46,8 +44,10 @@ _OURS = {
 
 def find_problems(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
     """The reasons why TRL cannot train the run on examples: an argument, or a package that is missing."""
-    config = partial(sft_config, settings, Path(), ranks, context=1)
-    return [*refusals(config), *setup_problems(settings)]
+    problems: list[PodiumError] = []
+    with collected(problems):
+        sft_config(settings, Path(), ranks, context=1)
+    return [*problems, *setup_problems(settings)]
 
 
 def train(job: SupervisedJob) -> None:

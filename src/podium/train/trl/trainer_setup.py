@@ -5,44 +5,38 @@ What TRL, peft and transformers refuse becomes a ConfigError, before a run begin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 from transformers.integrations.integration_utils import get_reporting_integration_callbacks
 
-from podium.errors import ConfigError
+from podium.errors import ConfigError, PodiumError
+from podium.train.engine import collected
 from podium.train.settings import TrainSettings
 
 
-def setup_problems(settings: TrainSettings) -> Iterator[ConfigError]:
+def setup_problems(settings: TrainSettings) -> list[PodiumError]:
     """The reasons why no trainer of TRL can train: an adapter, a quantisation or a tracker that cannot be used."""
-    yield from refusals(partial(lora_config, settings), partial(quantization_config, settings))
+    problems: list[PodiumError] = []
+    with collected(problems):
+        lora_config(settings)
+    with collected(problems):
+        quantization_config(settings)
     if settings.quantization is not None and find_spec("bitsandbytes") is None:
-        yield ConfigError(
-            "[quantization] needs bitsandbytes; install it with: pip install bitsandbytes, or leave the table out.",
-            ("quantization",),
-        )
+        needed = "[quantization] needs bitsandbytes; install it with: pip install bitsandbytes, or leave the table out."
+        problems.append(ConfigError(needed, ("quantization",)))
     reports = settings.trl.get("report_to", "none")
     if reports in ("none", ["none"], []):
-        return
+        return problems
     try:
         for tracker in get_reporting_integration_callbacks(reports):  # type: ignore[no-untyped-call]
             tracker()  # Raises if the tracker's package is missing.
     except (RuntimeError, ValueError, ImportError) as error:
-        yield ConfigError(f"trl.report_to = {reports!r} cannot be used: {error}")
-
-
-def refusals(*makes: Callable[[], object]) -> Iterator[ConfigError]:
-    """The errors of those of the functions that refuse."""
-    for make in makes:
-        try:
-            make()
-        except ConfigError as error:
-            yield error
+        problems.append(ConfigError(f"trl.report_to = {reports!r} cannot be used: {error}"))
+    return problems
 
 
 @contextmanager
