@@ -11,7 +11,7 @@ from podium.cli.found_files import FoundFiles
 from podium.cli.team_options import OPTION_KEYS, TeamOptions
 from podium.cli.trust import trust
 from podium.team.settings import TeamSettings
-from podium.team.team_file import TeamFile, open_pool
+from podium.team.team_file import TeamReference, open_pool
 from podium.trace import Trace
 from scripted_team import write_sums, write_team
 from tiny_policy import write_policy
@@ -68,7 +68,7 @@ def test_a_conductor_on_the_command_line_replaces_that_of_the_file(podium):
     Path("own.toml").write_text(
         '[conductor]\nworker = "ada"\nfallback = "bob"\n' + Path("pool.toml").read_text()
     )
-    team = TeamFile("own.toml", ("conductor.checkpoint=mine",)).read()
+    team = TeamReference("own.toml", ("conductor.checkpoint=mine",)).read()
     assert (team.conductor.worker, team.conductor.checkpoint, team.conductor.fallback) == (
         None,
         "mine",
@@ -84,7 +84,7 @@ def test_another_pool_replaces_workers_planner_and_conductor_of_the_file():
         + Path("pool.toml").read_text()
     )
     Path("other.toml").write_text('[[worker]]\nname = "tom"\nkind = "scripted"\nreplies = ["4"]\n')
-    team = TeamFile("own.toml", ("pool=other.toml",)).read()
+    team = TeamReference("own.toml", ("pool=other.toml",)).read()
     assert [worker.name for worker in team.worker] == ["tom"]
     assert (team.plan.planner, team.conductor.worker, team.budget.usd) == ("conductor", None, 1.0)
 
@@ -99,7 +99,7 @@ def test_team_file_without_workers_takes_workers_and_conductor_of_its_pool():
     Path("own.toml").write_text(
         'pool = "large/team.toml"\n[plan]\nmax_steps = 2\n[conductor]\nfallback = "ada"\n'
     )
-    team = TeamFile("own.toml").read()
+    team = TeamReference("own.toml").read()
     assert [worker.name for worker in team.worker] == ["ada", "bob"]
     assert (team.plan.max_steps, team.plan.early_stop) == (2, True)
     assert (team.conductor.worker, team.conductor.plans, team.conductor.fallback) == ("bob", "text", "ada")

@@ -11,7 +11,7 @@ from podium.conductor.checkpoint import checkpoint_folder
 from podium.conductor.settings import ConductorSettings
 from podium.evals.fingerprints import digest, fingerprints
 from podium.team.settings import PlannerChoice, TeamSettings
-from podium.team.team_file import TeamFile, open_pool
+from podium.team.team_file import TeamReference, open_pool
 from podium.workers.ratings import Ratings, Tally
 
 _POOL = """
@@ -32,7 +32,7 @@ def test_changed_weights_under_the_same_name_are_another_configuration(tmp_path:
 
     def found() -> str:
         before = TeamSettings(conductor=ConductorSettings(checkpoint=str(tmp_path / "before")))
-        planners = [TeamFile(str(file)).read(), before]
+        planners = [TeamReference(str(file)).read(), before]
         return digest(fingerprints("world", str(file), open_pool(str(file)), planners))
 
     seen = [found()]
@@ -49,7 +49,7 @@ def test_changed_weights_under_the_same_name_are_another_configuration(tmp_path:
 
 def test_a_shipped_checkpoint_is_known_by_its_weights() -> None:
     _, _, files, *_ = fingerprints(
-        "world", "orchestra", open_pool("orchestra"), [TeamFile("orchestra").read()]
+        "world", "orchestra", open_pool("orchestra"), [TeamReference("orchestra").read()]
     )
     weights = (checkpoint_folder("world-conductor") / "model.safetensors").read_bytes()
     assert ("model.safetensors", len(weights), sha256(weights).hexdigest()) in files

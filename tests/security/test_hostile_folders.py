@@ -23,7 +23,7 @@ from podium.cli.team_file import FoundTeam, find_team
 from podium.cli.team_options import RunOptions, TeamOptions
 from podium.cli.trust import trust
 from podium.errors import ConfigError, UsageError
-from podium.team.team_file import TeamFile, open_pool
+from podium.team.team_file import TeamReference, open_pool
 from podium_testing import FaultServer
 from scripted_team import write_team
 
@@ -291,7 +291,7 @@ def test_the_team_is_opened_from_the_bytes_that_were_compared(tmp_path: Path) ->
         assert [type(worker).__name__ for worker in pool[0].runner.pool] == ["ScriptedWorker"]  # type: ignore[attr-defined]
     Path("new.toml").write_text(SCRIPTED)
     with pytest.raises(ConfigError, match="no such file"):
-        TeamFile("new.toml", files=file.files).read()
+        TeamReference("new.toml", files=file.files).read()
 
 
 def test_settings_that_were_swapped_after_they_were_read_are_not_trusted(tmp_path: Path) -> None:

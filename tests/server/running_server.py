@@ -26,7 +26,7 @@ from podium.spending import SpendLimit
 from podium.store import TraceStore
 from podium.team import team as team_module
 from podium.team.settings import PlanSettings, ServeSettings, TeamBudget, TeamSettings
-from podium.team.team_file import TeamFile, open_pool
+from podium.team.team_file import TeamReference, open_pool
 from podium.types import Budget, Limits, Price, Profile
 from podium.workers.openai import OpenAIWorker
 from podium.workers.pool import Pool
@@ -134,7 +134,7 @@ class Serve:
         if "body_bytes" in settings:
             settings["max_body_mib"] = settings.pop("body_bytes") / 2**20
         leads = settings.pop("conductor", None)
-        team = TeamFile(pool).read() if isinstance(pool, str) else TeamSettings()
+        team = TeamReference(pool).read() if isinstance(pool, str) else TeamSettings()
         update = {
             "conductor": team.conductor if leads is None else ConductorSettings(**leads),
             "plan": PlanSettings(**plan) if plan else team.plan,

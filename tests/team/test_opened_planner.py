@@ -17,7 +17,7 @@ from podium.team import Runner
 from podium.team.health_check import CheckResult, check_planner
 from podium.team.opened_planner import OpenedPlanner, open_planner, pays_for_plans
 from podium.team.team import Team
-from podium.team.team_file import TeamFile, open_pool
+from podium.team.team_file import TeamReference, open_pool
 from podium.trace import Trace
 from podium.types import Budget, Question
 from podium_testing import FaultServer, Rule, Status
@@ -50,18 +50,18 @@ def write_pool(path: Path, url: str, table: str = "", *, retries: int = 0) -> Pa
 
 def opening(path: Path, *keys: str) -> OpenedPlanner:
     """The planner of a team."""
-    team = TeamFile(str(path), keys).read()
+    team = TeamReference(str(path), keys).read()
     return open_planner(team, open_pool(team), seed="t")
 
 
 def paid(path: Path, *keys: str) -> bool:
     """Whether the plans of a team cost money."""
-    team = TeamFile(str(path), keys).read()
+    team = TeamReference(str(path), keys).read()
     return pays_for_plans(team, open_pool(team))
 
 
 async def answer(path: Path, *keys: str, budget: Budget = UNLIMITED) -> Trace:
-    team = TeamFile(str(path), keys).read()
+    team = TeamReference(str(path), keys).read()
     pool = open_pool(team)
     dispatcher = Dispatcher()
     opened = open_planner(team, pool, seed="t", dispatcher=dispatcher)
@@ -86,7 +86,7 @@ def test_a_planner_that_votes_is_refused_early_for_a_pool_without_a_vote(
 
 
 async def test_evaluation_disables_overlap_and_plan_fallback(tmp_path: Path) -> None:
-    team = TeamFile(str(write_pool(tmp_path / "pool.toml", "http://127.0.0.1:9/v1"))).read()
+    team = TeamReference(str(write_pool(tmp_path / "pool.toml", "http://127.0.0.1:9/v1"))).read()
     for compared in (False, True):
         async with Team.from_settings(team, for_evaluation=compared) as opened:
             runner = opened.runner
@@ -241,7 +241,7 @@ async def test_a_plan_that_could_break_the_budget_is_not_paid_for(tmp_path: Path
 
 async def test_a_planner_is_checked_by_asking_it_for_a_plan(tmp_path: Path) -> None:
     async with FaultServer(model) as server:
-        team = TeamFile(str(write_pool(tmp_path / "pool.toml", server.url))).read()
+        team = TeamReference(str(write_pool(tmp_path / "pool.toml", server.url))).read()
         pool = open_pool(team)
         spend_limit = SharedSpendLimit(None, "run", 1.0)
 
@@ -435,7 +435,7 @@ async def test_a_planners_name_may_say_which_worker_conducts_untrained(tmp_path:
     ],
 )
 def test_shipped_pool_of_real_workers_is_conducted_by_its_worker(name: str, leads: str) -> None:
-    team = TeamFile(name).read()
+    team = TeamReference(name).read()
     pool = open_pool(team, ready=False)
     opened = open_planner(team, pool, seed="t")
     assert (opened.planner.name, opened.fallback) == (f"conductor:{leads}", leads)

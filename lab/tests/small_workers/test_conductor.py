@@ -9,7 +9,7 @@ from podium.evals import evaluate
 from podium.tasks import open_tasks
 from podium.team import Runner
 from podium.team.opened_planner import open_planner
-from podium.team.team_file import TeamFile, open_pool
+from podium.team.team_file import TeamReference, open_pool
 from podium.train.settings import TrainSettings
 
 CONFIG = Path(__file__).parents[2] / "configs" / "world.toml"
@@ -18,7 +18,7 @@ CONFIG = Path(__file__).parents[2] / "configs" / "world.toml"
 def test_orchestra_uses_the_trained_conductor_and_beats_the_warm_start():
     pool = open_pool("orchestra")
     tasks = list(open_tasks("world", "train", size=40))
-    led = open_planner(TeamFile("orchestra").read(), pool, seed="0").planner
+    led = open_planner(TeamReference("orchestra").read(), pool, seed="0").planner
     start = Checkpoint.read("world-warmstart")
     untrained = Conductor(open_policy(start), start.prompt)
     trained, before = (

@@ -12,7 +12,7 @@ from podium.cli.team_options import Overrides, PlannerOptions
 from podium.cli.terminal import print_json
 from podium.cli.trust import FoundTeam, flat_tables
 from podium.team.settings import TeamSettings
-from podium.team.team_file import TeamFile
+from podium.team.team_file import TeamReference
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,11 @@ def show(*keys: Overrides, team: PlannerOptions = PlannerOptions(), json: JSONAr
     """Show every setting of the team with its value, and where it comes from: a line of the file, the command line, a
     variable of the environment, or the default. Shows a file that is not trusted too, and says so."""
     overrides = (*team.overrides(), *keys)
-    team_file = FoundTeam.find() if team.team is None and not team.no_team else None
-    if team_file is not None:
-        say(team_file.trust_status(), stderr=True)
-    file = TeamFile(team.team, overrides) if team_file is None else team_file.without_trust_check(overrides)
-    settings = list(settings_of(file))
+    found = FoundTeam.find() if team.team is None and not team.no_team else None
+    if found is not None:
+        say(found.trust_status(), stderr=True)
+    reference = TeamReference(team.team, overrides) if found is None else found.without_trust_check(overrides)
+    settings = list(settings_of(reference))
     if json:
         print_json(settings)
         return 0
@@ -46,23 +46,25 @@ def show(*keys: Overrides, team: PlannerOptions = PlannerOptions(), json: JSONAr
     return 0
 
 
-def settings_of(file: TeamFile) -> Iterator[ResolvedSetting]:
+def settings_of(reference: TeamReference) -> Iterator[ResolvedSetting]:
     """Every setting of a team, in the order of the class. Of the workers there are the names."""
-    team = file.read()
+    team = reference.read()
     workers = ", ".join(worker.name for worker in team.worker)
-    yield _setting(team, file, ("worker",), workers or None)
+    yield _setting(team, reference, ("worker",), workers or None)
     for where, value in flat_tables(team.model_dump(mode="json", exclude={"worker"})):
-        yield _setting(team, file, where, value)
+        yield _setting(team, reference, where, value)
 
 
-def _setting(team: TeamSettings, file: TeamFile, where: tuple[str, ...], value: Any) -> ResolvedSetting:
+def _setting(
+    team: TeamSettings, reference: TeamReference, where: tuple[str, ...], value: Any
+) -> ResolvedSetting:
     key, source = ".".join(where), team.source
     written: Any = {} if source is None else source.tables
     for part in where:
         written = written.get(part) if isinstance(written, dict) else None
     if written is None or source is None:
         return ResolvedSetting(key, value, "default", "")
-    if file.sets(key):
+    if reference.sets(key):
         return ResolvedSetting(key, value, "override", key)
     if key == "budget.day_usd" and value != written:
         return ResolvedSetting(key, value, "environment", "$PODIUM_DAY_BUDGET_USD")

@@ -39,7 +39,7 @@ from podium.evals.suite.suite_settings import CHANGEABLE, SuiteSettings
 from podium.files import replace_file
 from podium.rollout.run_folder import RunFolder
 from podium.rows import is_table
-from podium.team.team_file import TeamFile, open_pool
+from podium.team.team_file import TeamReference, open_pool
 from podium.workers.pool import pool_file
 
 SUITE_FILE = "suite.toml"
@@ -83,8 +83,7 @@ def compare_planners(
             raise UsageError("A suite needs --run FOLDER, in which it keeps its answers and its report.")
         return _compare_suite(Path(file), overrides, team, _SuiteRunner(run, declare, json, markdown))
     runner = _SuiteRunner(run or Path("eval"), declare, json, markdown)
-    team_file = _team_to_compare(team, keys, run)
-    return _compare_team(team_file, runner, untrained=untrained, seed=seed)
+    return _compare_team(_team_to_compare(team, keys, run), runner, untrained=untrained, seed=seed)
 
 
 # --- a suite's file ----------------------------------------------------------------------------------------
@@ -112,12 +111,12 @@ def _compare_suite(file: Path, overrides: Sequence[str], calls: EvalOptions, run
 # --- a team ------------------------------------------------------------------------------------------------
 
 
-def _compare_team(file: TeamFile, runner: _SuiteRunner, *, untrained: str | None, seed: int) -> int:
-    team = file.read()
+def _compare_team(reference: TeamReference, runner: _SuiteRunner, *, untrained: str | None, seed: int) -> int:
+    team = reference.read()
     if team.eval.tasks is not None:
         check_question_count(team.eval.questions, team.eval.tasks)
     pool = open_pool(team)
-    settings = default_suite(team, pool, file.overrides, untrained=untrained, seed=seed)
+    settings = default_suite(team, pool, reference.overrides, untrained=untrained, seed=seed)
     (table,) = tables_of(settings)
     opened = ComparisonInputs.from_pool(table, pool, team)
     open_limited = partial(
@@ -143,7 +142,7 @@ def _compare_team(file: TeamFile, runner: _SuiteRunner, *, untrained: str | None
     return 0
 
 
-def _team_to_compare(options: EvalOptions, keys: Sequence[str], run: Path | None) -> TeamFile:
+def _team_to_compare(options: EvalOptions, keys: Sequence[str], run: Path | None) -> TeamReference:
     """The team whose planner is compared. What the command does not name, the run's training says: the pool, the tasks,
     and the policy."""
     keys_given = {text.partition("=")[0].strip() for text in (*options.overrides(), *keys)}

@@ -24,7 +24,7 @@ from podium.config.toml_text import toml_text
 from podium.errors import ConfigError, GraderError, UsageError
 from podium.sandbox.sandbox_pool import SandboxPool
 from podium.team.health_check import CheckResult, check_team
-from podium.team.team_file import TeamFile
+from podium.team.team_file import TeamReference
 from podium.workers.discovery.models import FoundModel, FoundServer
 from podium.workers.discovery.providers import FoundKey, found_keys, list_models
 from podium.workers.discovery.servers import find_servers
@@ -82,7 +82,7 @@ def init(
     pays = "Check the workers now? Each answers one small question, for a fraction of a cent."
     if not proposal.is_paid or yes or (not json and confirm(pays)):
         with open_console(stderr=True).status(CHECKING):
-            results = asyncio.run(check_team(TeamFile(str(output)).read(), _CHECK_S))
+            results = asyncio.run(check_team(TeamReference(str(output)).read(), _CHECK_S))
     if json:
         print_json(_document(found, proposal, output, results))
     else:

@@ -26,7 +26,7 @@ from podium.server.telemetry import open_telemetry
 from podium.store import TraceStore
 from podium.team.settings import TeamSettings
 from podium.team.team import Team
-from podium.team.team_file import TeamFile, open_pool
+from podium.team.team_file import TeamReference, open_pool
 from podium.team.team_worker import share_limits
 from podium.workers.pool import Pool
 
@@ -35,9 +35,9 @@ _CLOSE_TIMEOUT_S = 10.0
 _print_line = partial(print, flush=True)
 
 
-def serve_team(file: TeamFile) -> None:
-    """Serve the team of a file until SIGTERM or Ctrl+C."""
-    settings = file.read()
+def serve_team(team: TeamReference) -> None:
+    """Serve a team until SIGTERM or Ctrl+C."""
+    settings = team.read()
     pool = open_pool(settings)
     processes = settings.serve.processes
     with ExitStack() as opened:
@@ -50,12 +50,12 @@ def serve_team(file: TeamFile) -> None:
         else:
             share_limits(pool, 0, processes)  # Here for its refusals: each process opens the pool itself.
             folder = Path(opened.enter_context(TemporaryDirectory(prefix="podium-")))
-            run_group(partial(_run_process, file), sockets, processes, folder, _print_line)
+            run_group(partial(_run_process, team), sockets, processes, folder, _print_line)
 
 
-def _run_process(file: TeamFile, sockets: Sequence[socket.socket], process: ServerProcess) -> None:
+def _run_process(team: TeamReference, sockets: Sequence[socket.socket], process: ServerProcess) -> None:
     """Serve in one of several processes, which opens the team itself, until the group's parent ends it."""
-    settings = file.read()
+    settings = team.read()
     pool = open_pool(settings)
     share_limits(pool, process.number, process.process_count)
     _run(settings, pool, sockets, process)

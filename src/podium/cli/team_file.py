@@ -9,10 +9,10 @@ from podium.cli.team_options import TeamOptions
 from podium.cli.trust import FoundTeam
 from podium.config import SettingsSource
 from podium.errors import UsageError
-from podium.team.team_file import TeamFile, named_store, read_team, smaller_day_limit
+from podium.team.team_file import TeamReference, named_store, read_team, smaller_day_limit
 
 
-def find_team(options: TeamOptions, keys: Sequence[str] = ()) -> TeamFile:
+def find_team(options: TeamOptions, keys: Sequence[str] = ()) -> TeamReference:
     """The team that a command names, with what its options and `keys` override."""
     if options.team is not None and options.no_team:
         raise UsageError(f"--team names {options.team}, and --no-team no file; give one of them.")
@@ -23,24 +23,24 @@ def find_team(options: TeamOptions, keys: Sequence[str] = ()) -> TeamFile:
         )
     overrides = (*options.overrides(), *keys)
     if options.team is not None:
-        return TeamFile(options.team, overrides)
-    team_file = None if options.no_team else FoundTeam.find()
-    return TeamFile(None, overrides) if team_file is None else team_file.usable_team(overrides)
+        return TeamReference(options.team, overrides)
+    found = None if options.no_team else FoundTeam.find()
+    return TeamReference(None, overrides) if found is None else found.usable_team(overrides)
 
 
 def found_store() -> str | None:
     """The store that team.toml of the working folder names, or None."""
-    team_file = FoundTeam.find()
-    if team_file is None or "store" not in team_file.source.tables:
+    found = FoundTeam.find()
+    if found is None or "store" not in found.source.tables:
         return None
-    team_file.usable_team(())
-    return named_store(team_file.source)
+    found.usable_team(())
+    return named_store(found.source)
 
 
 def found_day_usd() -> float | None:
     """The most dollars of a day: those of team.toml in the working folder, or of `$PODIUM_DAY_BUDGET_USD` if these are
     less. None if neither is set. No trust is needed."""
-    team_file = FoundTeam.find()
-    written = None if team_file is None else team_file.settings_by_key.get("budget.day_usd")
+    found = FoundTeam.find()
+    written = None if found is None else found.settings_by_key.get("budget.day_usd")
     settings = read_team(SettingsSource(FILE, {"budget": {"day_usd": written}}))
     return smaller_day_limit(settings.budget.day_usd)

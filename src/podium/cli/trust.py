@@ -27,7 +27,7 @@ from podium.config import SettingsSource, read_file, to_overrides
 from podium.errors import ConfigError, UsageError
 from podium.files import atomic_file
 from podium.sqlite_files import data_folder
-from podium.team.team_file import TeamFile, check_tables, smaller_day_limit
+from podium.team.team_file import TeamReference, check_tables, smaller_day_limit
 
 _LIMITS = frozenset(f"budget.{key}" for key in ("calls", "tokens", "usd", "seconds", "run_usd", "day_usd"))
 """The keys that need no trust: each can only make a command do less."""
@@ -57,14 +57,14 @@ def trust_file(
             raise UsageError(f"{file} is not trusted; `podium trust --list` lists what is.")
         say(f"{file} is trusted no longer.")
         return 0
-    team_file = FoundTeam(file)
-    check_tables(team_file.source)
-    before = team_file.trusted_before
-    if before is not None and not before.changes(team_file.files):
+    found = FoundTeam(file)
+    check_tables(found.source)
+    before = found.trusted_before
+    if before is not None and not before.changes(found.files):
         say(f"{file} has been trusted since {before.since}.")
         return 0
-    files = team_file.files
-    lines = [f"{file} sets", *(f"  {key} = {value}" for key, value in team_file.settings_by_key.items())]
+    files = found.files
+    lines = [f"{file} sets", *(f"  {key} = {value}" for key, value in found.settings_by_key.items())]
     if files.acts:
         lines += ["It and the files that it refers to", *(f"  {act}" for act in files.acts)]
     lines += ["Files", *(f"  {name}" for name in files.digests)]
@@ -112,11 +112,11 @@ class FoundTeam:
             found["worker"] = ", ".join(named)
         return found
 
-    def without_trust_check(self, overrides: Sequence[str] = ()) -> TeamFile:
+    def without_trust_check(self, overrides: Sequence[str] = ()) -> TeamReference:
         """The team of the file, trusted or not, read from the bytes that `files` has."""
-        return TeamFile(str(self.path), tuple(overrides), self.files.toml)
+        return TeamReference(str(self.path), tuple(overrides), self.files.toml)
 
-    def usable_team(self, overrides: Sequence[str]) -> TeamFile:
+    def usable_team(self, overrides: Sequence[str]) -> TeamReference:
         """The team as far as a command may use it. Standard error says which file it is."""
         needing = [key for key in self.settings_by_key if key not in _LIMITS]
         if not needing:
@@ -134,7 +134,7 @@ class FoundTeam:
             limits = {key: value for key, value in self.settings_by_key.items() if key in _LIMITS}
             if "budget.day_usd" in limits:
                 limits["budget.day_usd"] = smaller_day_limit(limits["budget.day_usd"])
-            return TeamFile(None, (*to_overrides(limits), *overrides))
+            return TeamReference(None, (*to_overrides(limits), *overrides))
         raise UsageError(
             f"{self.trust_status()} It {_join_at_most((f'sets {keys}', *self.files.acts), 4)}. "
             f"`podium trust ./{FILE}` shows all of it and asks; --no-team works without it."

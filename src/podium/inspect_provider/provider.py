@@ -22,7 +22,7 @@ from podium.planners import baseline_syntaxes
 from podium.tasks.sets.inspect_samples import to_question
 from podium.team.settings import TeamSettings
 from podium.team.team import Team
-from podium.team.team_file import TeamFile
+from podium.team.team_file import TeamReference
 from podium.trace import Trace
 
 _UNSUPPORTED = ("logprobs", "top_logprobs", "prompt_logprobs", "response_schema", "modalities")
@@ -102,7 +102,7 @@ def read_settings(name: str, settings: Mapping[str, Any]) -> TeamSettings:
     planners = {form.partition(":")[0] for form in ("conductor", *baseline_syntaxes())}
     is_planner = name.partition(":")[0] in planners
     keys = {"plan.planner": name, **settings} if is_planner else settings
-    return TeamFile(None if is_planner or "pool" in settings else name, to_overrides(keys)).read()
+    return TeamReference(None if is_planner or "pool" in settings else name, to_overrides(keys)).read()
 
 
 def _refuse(tools: list[ToolInfo], config: GenerateConfig) -> None:

@@ -26,7 +26,7 @@ from podium.team.events import Event, QuestionEnded, TraceStoreError
 from podium.team.opened_planner import OpenedPlanner, open_planner, pays_for_plans
 from podium.team.runner import Runner
 from podium.team.settings import TeamSettings
-from podium.team.team_file import TeamFile, open_pool
+from podium.team.team_file import TeamReference, open_pool
 from podium.trace import Plan, Trace
 from podium.types import Question
 from podium.workers.base import Worker, has_paid_workers
@@ -85,7 +85,7 @@ class Team:
             raise UsageError(
                 f"planner: {type(planner).__name__} is no podium.Planner; derive its class from it."
             )
-        settings = TeamFile(None if isinstance(team, Pool) else str(team), to_overrides(keys)).read()
+        settings = TeamReference(None if isinstance(team, Pool) else str(team), to_overrides(keys)).read()
         pool = team if isinstance(team, Pool) else open_pool(settings)
         return cls.from_settings(
             settings,

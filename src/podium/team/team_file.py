@@ -41,8 +41,8 @@ _WORKER_FILE_KEYS = ("worker", "ratings", "conductor", "plan")
 
 
 @dataclass(frozen=True, slots=True)
-class TeamFile:
-    """A team as a command names it. Another process can read it again."""
+class TeamReference:
+    """A team by its file or name, with overrides: what a command names, and another process can read again."""
 
     name: str | None = None
     """A file, or the name of a shipped or installed team. None if there are only overrides."""
@@ -169,7 +169,7 @@ def open_pool(
             "No pool is named, so there is nobody to ask: give a team file as pool; `podium init` writes one.",
             ("pool",),
         )
-    settings = team if isinstance(team, TeamSettings) else TeamFile(str(team), tuple(overrides)).read()
+    settings = team if isinstance(team, TeamSettings) else TeamReference(str(team), tuple(overrides)).read()
     workers_file = settings.workers_file if settings.pool is None else pool_file(settings.pool)
     # A loop of links stays as it is, since reading it has raised an error before.
     files = None if settings.source is None else settings.source.files

@@ -22,7 +22,7 @@ from podium.recordings import RecordedQuestion, RecordedResponse, Recording, Rec
 from podium.tasks.recorded import RecordedTasks
 from podium.team import Runner
 from podium.team.opened_planner import open_planner
-from podium.team.team_file import TeamFile, open_pool
+from podium.team.team_file import TeamReference, open_pool
 from podium.types import Budget
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
@@ -120,7 +120,7 @@ def test_written_settings_open_with_all_that_the_planner_needs(
         file = Path("found/team.toml")
         write_team_file(file, result, pool, pool_name="./my.toml", ratings=clustered_ratings(answers))
         written = tomllib.loads(file.read_text())
-        settings = TeamFile(str(file)).read()
+        settings = TeamReference(str(file)).read()
         served = open_pool(settings)
         planner = open_planner(settings, served, seed="0").planner
         assert planner.name == chosen.planner.name

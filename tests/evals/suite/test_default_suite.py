@@ -18,13 +18,13 @@ from podium.evals.suite.default_suite import default_suite
 from podium.evals.suite.suite_check import check_suite
 from podium.evals.suite.suite_run import run_suite
 from podium.evals.suite.suite_settings import SuiteSettings
-from podium.team.team_file import TeamFile, open_pool
+from podium.team.team_file import TeamReference, open_pool
 from scripted_team import write_sums, write_team
 from tiny_policy import write_policy
 
 
 def suite(*keys: str, **others: Any) -> SuiteSettings:
-    team = TeamFile(None, keys).read()
+    team = TeamReference(None, keys).read()
     return default_suite(team, open_pool(team), keys, **others)
 
 

@@ -19,7 +19,7 @@ from podium.tasks import Task, open_tasks
 from podium.tasks.task import TaskSet
 from podium.team.settings import TeamSettings
 from podium.team.team import Team
-from podium.team.team_file import TeamFile, open_pool
+from podium.team.team_file import TeamReference, open_pool
 from podium.workers.pool import Pool
 from podium.workers.replacements import FailingWorker, SubstituteWorker
 from podium.workers.vote import VoteWorker
@@ -70,7 +70,7 @@ class ComparisonInputs:
         if open_inputs is not None:
             yield replace(open_inputs, table=table)
             return
-        team = TeamFile(table.pool.name, table.pool.keys or ()).read()
+        team = TeamReference(table.pool.name, table.pool.keys or ()).read()
         opened = cls.from_pool(table, open_pool(team), team)
         if tasks is not None:
             opened = replace(opened, task_sets=tasks)
