@@ -244,7 +244,7 @@ def open_dispatcher(
     run_usd: float | None = None,
     pays: bool = False,
     run: Path | None = None,
-    spending: Path | None = None,
+    spend_limit_file: Path | None = None,
 ) -> Iterator[Dispatcher]:
     """Open a dispatcher, and close its files at the end.
 
@@ -254,7 +254,7 @@ def open_dispatcher(
         cache, replay, day_usd, run_usd: as in `TeamSettings`.
         pays: whether something else costs money, such as plans.
         run: the run's folder. It is made if it is missing.
-        spending: the file in which processes share the budget of a run, for a run without a folder.
+        spend_limit_file: the file in which processes share the budget of a run, for a run without a folder.
 
     Raises:
         UsageError: settings that exclude each other, or a file that cannot be used.
@@ -269,9 +269,11 @@ def open_dispatcher(
             responses = files.enter_context(ResponseCache(path, replay=replay))
         spend_limits = []
         if run_usd is not None or (run is not None and pays):
-            spending_file = spending if run is None else run / SPENDING
+            spend_limit_file = spend_limit_file if run is None else run / SPENDING
             limit = MAX_USD if run_usd is None else run_usd
-            spend_limits.append(files.enter_context(closing(SharedSpendLimit(spending_file, "run", limit))))
+            spend_limits.append(
+                files.enter_context(closing(SharedSpendLimit(spend_limit_file, "run", limit)))
+            )
         day = open_day_limit(day_usd) if pays else None
         if day is not None:
             spend_limits.append(files.enter_context(closing(day)))

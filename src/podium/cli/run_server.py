@@ -103,9 +103,9 @@ async def _open_service(
         telemetry = open_telemetry(pool)
         if telemetry is not None:
             opened.push_async_callback(asyncio.to_thread, telemetry.close)
-        spending = None if process is None else process.folder / "spending.sqlite"
+        spend_limit_file = None if process is None else process.folder / "spending.sqlite"
         team = await opened.enter_async_context(
-            Team.from_settings(settings, pool, seed="served", spending=spending)
+            Team.from_settings(settings, pool, seed="served", spend_limit_file=spend_limit_file)
         )
         peers = None
         if process is not None:

@@ -105,7 +105,7 @@ class Team:
         dispatcher: Dispatcher | None = None,
         seed: str = "0",
         for_evaluation: bool = False,
-        spending: Path | None = None,
+        spend_limit_file: Path | None = None,
         store: str | None = None,
     ) -> Self:
         """Open the team of these settings: each file is read once, and planner and pool are checked once.
@@ -116,7 +116,7 @@ class Team:
             dispatcher: a dispatcher that the caller closes. Default: the team opens and closes one.
             seed: seeds a planner that plans at random.
             for_evaluation: see `Runner.for_evaluation`.
-            spending: as in `open_dispatcher`.
+            spend_limit_file: as in `open_dispatcher`.
             store: the SQLite file that keeps the traces of `ask`, `run` and `stream`. Default: traces are not kept.
         """
         pool = open_pool(settings) if pool is None else pool
@@ -130,7 +130,7 @@ class Team:
                         day_usd=settings.budget.day_usd,
                         run_usd=settings.budget.run_usd,
                         pays=planner is not None or pays_for_plans(settings, pool),
-                        spending=spending,
+                        spend_limit_file=spend_limit_file,
                     )
                 )
             opened_planner = (
