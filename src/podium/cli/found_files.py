@@ -49,7 +49,7 @@ class FoundFiles:
         """The settings file and the TOML files behind it, also files of the package, by absolute path."""
         self.digests: dict[str, str] = {}
         """SHA-256 of each file by its real path. Files of the package are left out."""
-        self._acts: dict[str, None] = {}
+        self._effects: dict[str, None] = {}
         self._queue = deque([(path, True)])  # No recursion: files may name one another in a long chain.
         seen: set[tuple[Path, bool]] = set()
         while self._queue:
@@ -60,9 +60,9 @@ class FoundFiles:
             content = None
 
     @property
-    def acts(self) -> tuple[str, ...]:
+    def effects(self) -> tuple[str, ...]:
         """What the files would do, in words: "calls URL with $KEY", "runs ./tool.sh"."""
-        return tuple(self._acts)
+        return tuple(self._effects)
 
     @property
     def open_to_others(self) -> tuple[str, ...]:
@@ -95,7 +95,7 @@ class FoundFiles:
 
     def _follow(self, value: Any, folder: Path, key: str = "") -> None:
         if isinstance(value, Mapping):
-            self._acts |= dict.fromkeys(_describe_acts(value))
+            self._effects |= dict.fromkeys(_describe_effects(value))
             for name, item in value.items():
                 if value.get("kind") == "gguf" and name == "file":
                     continue  # Weights run nothing, and take seconds to read.
@@ -126,7 +126,7 @@ class FoundFiles:
                 self._queue += ((module.with_name(f"{part}.py"), False), (module / "__init__.py", False))
 
 
-def _describe_acts(table: Mapping[str, Any]) -> Iterator[str]:
+def _describe_effects(table: Mapping[str, Any]) -> Iterator[str]:
     """What a table of any of the files would do that needs trust, in words."""
     texts = {key: value for key, value in table.items() if isinstance(value, str)}
     variables = [value for key, value in texts.items() if key.endswith("key_env")]
@@ -134,23 +134,23 @@ def _describe_acts(table: Mapping[str, Any]) -> Iterator[str]:
         variables += (
             setting.values() if isinstance(setting, Mapping) else setting if isinstance(setting, list) else ()
         )
-    does = [f"calls {value}" for key, value in texts.items() if key.endswith("url")]
+    effects = [f"calls {value}" for key, value in texts.items() if key.endswith("url")]
     match texts:
         case {"kind": "gguf"}:
-            does.append(f"loads the model {texts.get('file', '')}")
+            effects.append(f"loads the model {texts.get('file', '')}")
         case {"kind": "litellm"}:
-            does.append(f"calls {texts.get('model', '')} by litellm")
+            effects.append(f"calls {texts.get('model', '')} by litellm")
         case {"set": "inspect"}:
-            does.append(f"imports the Inspect task {texts.get('task', '')}")
+            effects.append(f"imports the Inspect task {texts.get('task', '')}")
     if isinstance(command := table.get("command"), list):
-        does.append(f"runs {shlex.join(map(str, command))}")
+        effects.append(f"runs {shlex.join(map(str, command))}")
     if "callable" in texts:
-        does.append(f"imports {texts['callable']}")
+        effects.append(f"imports {texts['callable']}")
     if table.get("allow_weak_sandbox") is True:
-        does.append("runs models' programs without isolation")
+        effects.append("runs models' programs without isolation")
     names = " and ".join(f"${name}" for name in variables)
-    yield from (f"{deed} with {names}" if names else deed for deed in does)
-    if names and not does:
+    yield from (f"{effect} with {names}" if names else effect for effect in effects)
+    if names and not effects:
         yield f"reads {names}"
 
 

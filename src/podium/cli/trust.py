@@ -65,8 +65,8 @@ def trust_file(
         return 0
     files = found.files
     lines = [f"{file} sets", *(f"  {key} = {value}" for key, value in found.settings_by_key.items())]
-    if files.acts:
-        lines += ["It and the files that it refers to", *(f"  {act}" for act in files.acts)]
+    if files.effects:
+        lines += ["It and the files that it refers to", *(f"  {effect}" for effect in files.effects)]
     lines += ["Files", *(f"  {name}" for name in files.digests)]
     lines += [f"Other users of this machine can change {name}." for name in files.open_to_others]
     print("\n".join(printable(line).replace("\n", "␊") for line in lines))
@@ -136,7 +136,7 @@ class FoundTeam:
                 limits["budget.day_usd"] = smaller_day_limit(limits["budget.day_usd"])
             return TeamReference(None, (*to_overrides(limits), *overrides))
         raise UsageError(
-            f"{self.trust_status()} It {_join_at_most((f'sets {keys}', *self.files.acts), 4)}. "
+            f"{self.trust_status()} It {_join_at_most((f'sets {keys}', *self.files.effects), 4)}. "
             f"`podium trust ./{FILE}` shows all of it and asks; --no-team works without it."
         )
 
