@@ -64,14 +64,14 @@ class RunMismatchError(UsageError):
 
 WorkerErrorKind = Literal[
     "budget",
+    "circuit_open",
     "connection",
     "context",
     "environment",
     "exhausted",
-    "limited",
     "missing",
-    "open",
     "protocol",
+    "rate_limited",
     "refused",
     "status",
     "timeout",
@@ -80,13 +80,13 @@ WorkerErrorKind = Literal[
 ]
 """A stable word for metrics.
 
-Of the network: "connection": no connection, or it broke. "timeout": no answer in time. "limited": the provider's rate
-limit (429). "status": another error status. "protocol": a reply that cannot be read. "refused": the model or its
+Of the network: "connection": no connection, or it broke. "timeout": no answer in time. "rate_limited": the provider's
+rate limit (429). "status": another error status. "protocol": a reply that cannot be read. "refused": the model or its
 provider refuses to answer. "context": the messages do not fit in the model's context.
 
-Of Podium: "budget": a budget refuses the plan. "open": the circuit breaker is open. "unready": the worker could not be
-built. "missing": a tool has nothing to work on, since earlier steps failed. "exhausted": a script or a team has no
-answer. "unrecorded": a recording or the response cache lacks the answer. "environment": training made it fail."""
+Of Podium: "budget": a budget refuses the plan. "circuit_open": the circuit breaker is open. "unready": the worker could
+not be built. "missing": a tool has nothing to work on, since earlier steps failed. "exhausted": a script or a team has
+no answer. "unrecorded": a recording or the response cache lacks the answer. "environment": training made it fail."""
 
 
 class WorkerError(PodiumError):

@@ -64,7 +64,7 @@ async def test_while_open_a_call_with_somewhere_else_to_go_is_refused_at_once():
     breaker = opened()
     with pytest.raises(WorkerError) as refused:
         await breaker.acquire(wait=False)
-    assert refused.value.kind == "open"
+    assert refused.value.kind == "circuit_open"
     assert not refused.value.retryable
     assert str(refused.value) == (
         "It is in cooldown after a failed call and is tried again in 0 s; the latest: no reply within 30 s."
@@ -77,7 +77,7 @@ async def test_a_call_is_refused_at_once_if_the_next_probe_is_too_late_for_it():
     async with asyncio.timeout(5.0):
         with pytest.raises(WorkerError, match="tried again in 3600 s") as refused:
             await breaker.acquire(wait=True)
-    assert refused.value.kind == "open"
+    assert refused.value.kind == "circuit_open"
 
 
 async def test_a_call_waits_for_a_probe_in_flight_however_long_the_cooldown():
@@ -127,7 +127,9 @@ async def test_a_probe_that_fails_begins_another_cooldown_and_patience_ends():
 
     results = await asyncio.gather(*(call() for _ in range(4)), return_exceptions=True)
     assert [r for r in results if isinstance(r, str)] in (["probed"], ["probed"] * 2)
-    assert all(isinstance(r, str) or (isinstance(r, WorkerError) and r.kind == "open") for r in results)
+    assert all(
+        isinstance(r, str) or (isinstance(r, WorkerError) and r.kind == "circuit_open") for r in results
+    )
     assert now() - began < 5.0
     assert breaker.state == "open"
 
@@ -147,7 +149,7 @@ async def test_failures_of_calls_begun_before_opening_do_not_extend_cooldown():
 
 
 async def test_rate_limit_reply_does_not_end_the_running_probe():
-    limited = WorkerError("Too many requests.", kind="limited", retryable=True, retry_after_s=100.0)
+    limited = WorkerError("Too many requests.", kind="rate_limited", retryable=True, retry_after_s=100.0)
     breaker = opened()
     assert await breaker.acquire(wait=True), "this call is the probe"
     channel = WorkerChannel(ScriptedWorker("w", []))

@@ -181,7 +181,7 @@ def test_a_check_names_a_remedy_for_every_failure(podium, server, monkeypatch):
         "path": ("status", "are base_url and model right?"),
         "dead": ("connection", "See whether the server runs, and whether base_url is right."),
         "plain": ("connection", "TLS failed"),
-        "busy": ("limited", "set limits.rpm and limits.tpm to what the provider allows"),
+        "busy": ("rate_limited", "set limits.rpm and limits.tpm to what the provider allows"),
         "down": ("status", "The provider has a problem: try again later, or name a fallback."),
     }
     Path("sick.toml").write_text("".join(workers))

@@ -138,7 +138,7 @@ async def test_a_failure_for_good_is_a_worker_error(serve: Serve, endpoint: Endp
 @pytest.mark.parametrize(
     ("statuses", "kinds", "status"),
     [
-        pytest.param((503, 429), ["status", "limited", None], "ok", id="it answers at last"),
+        pytest.param((503, 429), ["status", "rate_limited", None], "ok", id="it answers at last"),
         pytest.param((500,) * 9, ["status"] * 4, "failed", id="it never answers"),
     ],
 )

@@ -97,7 +97,7 @@ async def test_a_worker_that_requests_too_long_a_wait_has_failed_for_good(make_c
 
 
 async def test_a_worker_that_wants_a_long_pause_has_it_and_its_fallback_answers(make_context):
-    told = WorkerError("Status 429.", kind="limited", retryable=True, retry_after_s=3_600)
+    told = WorkerError("Status 429.", kind="rate_limited", retryable=True, retry_after_s=3_600)
     a = ScriptedWorker("a", [told, "4"], fallback="b")
     question_context = make_context([a, ScriptedWorker("b", {"": "four"})])
     for _ in range(3):

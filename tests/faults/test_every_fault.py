@@ -68,11 +68,11 @@ class Case:
 
 GONE = ("connection",) * 3
 CASES = [
-    Case(RateLimited(), ("limited",) * 3, "status 429"),
-    Case(RateLimited(retry_after=0.05), ("limited",) * 3, "status 429"),
-    Case(RateLimited(retry_after=1, as_date=True), ("limited",) * 3, "status 429"),
-    Case(RateLimited(retry_after=3600), ("limited",), "status 429"),
-    Case(RateLimited(retry_after="soon"), ("limited",) * 3, "status 429"),
+    Case(RateLimited(), ("rate_limited",) * 3, "status 429"),
+    Case(RateLimited(retry_after=0.05), ("rate_limited",) * 3, "status 429"),
+    Case(RateLimited(retry_after=1, as_date=True), ("rate_limited",) * 3, "status 429"),
+    Case(RateLimited(retry_after=3600), ("rate_limited",), "status 429"),
+    Case(RateLimited(retry_after="soon"), ("rate_limited",) * 3, "status 429"),
     Case(Status(code=500), ("status",) * 3, "status 500"),
     Case(Status(code=502, form="html"), ("status",) * 3, "status 502"),
     Case(Status(code=503, form="empty"), ("status",) * 3, "status 503"),

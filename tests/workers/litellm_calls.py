@@ -204,7 +204,7 @@ async def test_all_kinds_of_tokens_are_counted() -> None:
         (Status(code=403), "status", False, "(is the key right, and may it use this model?)"),
         (Status(code=404), "status", False, "(are base_url and model right?)"),
         (EchoHeaders(), "status", False, "(is the key right?)"),
-        (RateLimited(), "limited", True, "status 429: "),
+        (RateLimited(), "rate_limited", True, "status 429: "),
         (HangUp(), "connection", True, "the connection failed"),
         (Reset(), "connection", True, "the connection failed"),
         (Redirect(to="http://127.0.0.1:9/x"), "connection", True, "the connection failed"),

@@ -147,8 +147,8 @@ class OddError(Exception):
         (ConnectionResetError(104, "reset"), "connection", True, "raised ConnectionResetError: "),
         (OSError("disk"), "protocol", False, "raised OSError: disk."),
         (
-            WorkerError("Busy.", kind="limited", retryable=True, retry_after_s=3.0),
-            "limited",
+            WorkerError("Busy.", kind="rate_limited", retryable=True, retry_after_s=3.0),
+            "rate_limited",
             True,
             "Busy.",
         ),
@@ -180,7 +180,7 @@ async def test_interrupt_in_a_function_of_a_thread_is_a_failed_call() -> None:
 async def test_function_books_cost_of_a_failed_call_in_its_receipt() -> None:
     def named(messages: Any, receipt: Receipt) -> str:
         receipt.add(Spent(cost_usd=0.5))
-        raise WorkerError("Busy.", kind="limited")
+        raise WorkerError("Busy.", kind="rate_limited")
 
     def unnamed(messages: Any, **more: Any) -> str:
         raise WorkerError(json.dumps(more), kind="protocol")

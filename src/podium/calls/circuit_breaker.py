@@ -64,7 +64,8 @@ class CircuitBreaker:
                 wait allows. If not, it is sent only as the probe.
 
         Raises:
-            WorkerError: the worker is in cooldown (kind "open"), and `wait` is False or the wait is or was too long.
+            WorkerError: the worker is in cooldown (kind "circuit_open"), and `wait` is False or
+                the wait is or was too long.
         """
         if self.cooldown is None:
             return False
@@ -84,7 +85,7 @@ class CircuitBreaker:
                 failed = "a failed call" if failures == 1 else f"{failures} failed calls in a row"
                 raise WorkerError(
                     f"It is in cooldown after {failed} and {when}; the latest: {self.cooldown.error}",
-                    kind="open",
+                    kind="circuit_open",
                 )
             until = give_up if self._probing else self.cooldown.probe_at
             self._changed.clear()

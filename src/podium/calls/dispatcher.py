@@ -116,7 +116,7 @@ class WorkerChannel:
         """Count an attempt that began at `began` and failed."""
         self.attempts += 1
         self.failures += 1
-        if error.kind == "limited" and error.retry_after_s is not None:
+        if error.kind == "rate_limited" and error.retry_after_s is not None:
             if error.retry_after_s <= _LONGEST_PAUSE_S:
                 self.rate_limiter.pause(error.retry_after_s)
             else:  # No call can wait for so long, so the worker counts as down.

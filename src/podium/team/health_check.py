@@ -189,7 +189,7 @@ def _remedy(error: WorkerError) -> str | None:
             return "See whether the server is up, or raise the timeout in its limits."
         case "connection" if error.retryable:
             return "See whether the server runs, and whether base_url is right."
-        case "limited":
+        case "rate_limited":
             return "Wait, then set limits.rpm and limits.tpm to what the provider allows, or pay for more."
         case "status" if error.retryable:
             return "The provider has a problem: try again later, or name a fallback."

@@ -133,7 +133,7 @@ async def test_a_secret_in_two_events_is_taken_out(endpoint: Endpoint, client: C
         ([event(delta(finish="length")), DONE], "protocol", False, "raise max_tokens"),
         ([event(delta("No", "content_filter")), DONE], "refused", False, "it refused: content_filter"),
         ([event(delta(refusal="I will ")), event(delta(refusal="not.")), DONE], "refused", False, "I will not."),
-        ([event({"error": {"code": 429, "message": "Slow."}})], "limited", True, "status 429: Slow."),
+        ([event({"error": {"code": 429, "message": "Slow."}})], "rate_limited", True, "status 429: Slow."),
         ([*WHOLE, event({"error": {"code": 502, "message": "Gone."}})], "status", True, "status 502: Gone."),
         ([*WHOLE, event({"error": {"message": f"Oops {KEY}"}})], "status", True, "it reports an error: Oops ***"),
         ([event({"error": {"message": "Oops"}})], "status", False, "it reports an error: Oops"),

@@ -83,7 +83,7 @@ class Failures:
         unknown_model = provider_error.says(_UNKNOWN_MODEL) or _NO_MODEL.search(provider_error.text.lower())
         if not out_of_credit and 400 <= status < 500 and unknown_model:
             way_out = " (is model right?)"
-        kind: WorkerErrorKind = "limited" if status == 429 else "status"
+        kind: WorkerErrorKind = "rate_limited" if status == 429 else "status"
         if provider_error.says(_TOO_LONG) and status < 500 and status != 429:
             kind, way_out = "context", _WAY_OUT[413]
         hint = retry_after(headers, provider_error.body, provider_error.text, limited=status == 429)
