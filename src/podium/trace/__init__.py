@@ -11,10 +11,11 @@ from podium.trace.model import (
     TraceStatus,
     VoteCount,
 )
-from podium.trace.plan import Attempt, Plan
+from podium.trace.plan import Attempt, AttemptErrorKind, Plan
 
 __all__ = [
     "Attempt",
+    "AttemptErrorKind",
     "Outcome",
     "OutcomeVerdict",
     "Plan",

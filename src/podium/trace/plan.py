@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
+from podium.errors import WorkerErrorKind
 from podium.types import FrozenModel, Message, Spent
 from podium.workflow import Acceptance, PlanError, Workflow
+
+AttemptErrorKind = WorkerErrorKind | Literal["cancelled", "length"]
+"""What ended a try: an error of the worker, a cancellation, or an answer that max_tokens cut off."""
 
 
 class Attempt(FrozenModel):
@@ -14,7 +19,7 @@ class Attempt(FrozenModel):
     worker: str
     started_s: float
     ended_s: float
-    error_kind: str | None = None
+    error_kind: AttemptErrorKind | None = None
     """The kind of the error. None if the try succeeded."""
     error: str | None = None
     spent: Spent = Spent()
