@@ -205,7 +205,7 @@ class WorkerPolicy:
             seed=sampling.seed,
             repeat=seed_number(sampling.seed),
             options=options,
-            thoughts_alone=True,
+            thoughts_suffice=True,
         )
         call = WorkerCall(
             context,

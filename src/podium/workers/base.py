@@ -49,7 +49,7 @@ class Request:
     options: AnswerOptions = AnswerOptions()
     """The caller's options, which override the worker's own settings. A worker ignores options that it does not
     support."""
-    thoughts_alone: bool = False
+    thoughts_suffice: bool = False
     """Whether a reply with thoughts and no answer counts as a reply. Otherwise it is a failure. A plan may be in the
     thoughts."""
     executor_view: WorkerView | None = None

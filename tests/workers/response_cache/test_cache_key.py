@@ -125,7 +125,7 @@ def test_every_field_of_a_request_is_listed_as_part_of_the_key_or_not():
         "executor_view",
     }
     # Whether a reply of thoughts alone is a failure, what failures took, and who pays; failures are not kept.
-    does_not |= {"thoughts_alone", "receipt", "spend_limits"}
+    does_not |= {"thoughts_suffice", "receipt", "spend_limits"}
     assert {field.name for field in fields(Request)} == counts | does_not
 
 

@@ -184,7 +184,7 @@ class ChatWorker(Worker):
         limit = sent_limit(body)
         # What the caller's own limit cuts off is what the caller wants, even if nothing is left.
         wanted = finish == "length" and limit is not None and limit == options.max_tokens
-        wanted = wanted or (request.thoughts_alone and bool(reasoning.strip()))
+        wanted = wanted or (request.thoughts_suffice and bool(reasoning.strip()))
         if not (text.strip() or calls or wanted) or finish == "content_filter":
             raise self._failures.no_text(builder, cut_call=cut_call)
         if finish == "error":
