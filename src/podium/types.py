@@ -30,9 +30,9 @@ ANSWER_WHOLE_QUESTION = "Answer the whole question."
 T = TypeVar("T")
 
 
-def copy_without_validation(value: T, **fields: object) -> T:
-    """A copy of a frozen dataclass without slots, with other values in these fields, which are not checked. It takes a
-    tenth of the time of `dataclasses.replace`, which matters for values that each call copies."""
+def fast_replace(value: T, **fields: object) -> T:
+    """`dataclasses.replace` for a dataclass without slots, without its `__post_init__`. It takes a tenth of the time,
+    which matters for values that each call copies."""
     copy: T = object.__new__(type(value))
     vars(copy).update(vars(value), **fields)
     return copy

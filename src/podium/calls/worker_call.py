@@ -24,7 +24,7 @@ from podium.types import (
     Receipt,
     Spent,
     Usage,
-    copy_without_validation,
+    fast_replace,
 )
 from podium.workers.base import Request, Worker, time_limit
 
@@ -320,10 +320,10 @@ class WorkerCall:
     def _request_with(self, receipt: Receipt) -> Request:
         """The request as this try sends it. However the try ends, the receipt will have what it took."""
         spend_limits = self._context.ledger.spend_limits if self._hands_on_limits else ()
-        request = copy_without_validation(self._request, receipt=receipt, spend_limits=spend_limits)
+        request = fast_replace(self._request, receipt=receipt, spend_limits=spend_limits)
         if self._make_listeners is None:
             return request
-        return copy_without_validation(request, **self._make_listeners()._asdict())
+        return fast_replace(request, **self._make_listeners()._asdict())
 
     def _reservation(self, input_tokens: int) -> Reservation:
         return Reservation.most(

@@ -31,7 +31,7 @@ from podium.team.opened_planner import OpenedPlanner, first_model
 from podium.team.sticky_worker import StickyWorkerPlanner
 from podium.team.team import Team
 from podium.trace import Trace
-from podium.types import Budget, Message, copy_without_validation
+from podium.types import Budget, Message, fast_replace
 from podium.workers.pool import Pool
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class Service:
         settings = runner.settings
         if options.early_stop is not None:
             settings = replace(settings, early_stop=options.early_stop)
-        return copy_without_validation(
+        return fast_replace(
             runner,
             planner=self._sticky_planner(configured, pool, request, caller),
             pool=pool,

@@ -11,7 +11,7 @@ from podium.executor import EarlyStart, Execution, RoundContext
 from podium.planner import EarlierRound
 from podium.spending import Ledger
 from podium.trace import Plan, RoundTrace, Span, TraceStatus
-from podium.types import Spent, copy_without_validation
+from podium.types import Spent, fast_replace
 from podium.workers.pool import Pool
 from podium.workers.tool import is_result
 from podium.workflow import Workflow
@@ -50,7 +50,7 @@ class OpenRound:
 
     def measured(self, plan: Plan, elapsed_s: float) -> Plan:
         """The plan with what planning took. `elapsed_s` are the seconds since the trace began."""
-        return copy_without_validation(
+        return fast_replace(
             plan,
             spent=self.planning.spent,
             seconds=plan.seconds or elapsed_s - self.started_s,
