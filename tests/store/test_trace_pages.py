@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import create_engine
 
 from podium.store import TraceStore
-from podium.store.query import TraceFilters, TracePage, TraceStatements
+from podium.store.query import SelectBuilder, TraceFilters, TracePage
 from podium.trace import Outcome, Plan, RoundTrace, Span, Trace
 from podium.types import Spent
 from podium.workflow import Acceptance
@@ -114,7 +114,7 @@ async def test_sqlite_reads_a_page_from_an_index_without_sorting(
     path = tmp_path / "traces.sqlite"
     TraceStore(path).close()
     cursor = "WzE3NzIzNTkyMDAuMCwgImEiXQ"
-    made = TraceStatements(filters)
+    made = SelectBuilder(filters)
     statements = [made.page(None, 50), made.page(cursor, 50), made.count(), made.end_of_scan(cursor)]
     with create_engine(f"sqlite:///{path}").connect() as file:
         for statement in statements:

@@ -46,8 +46,8 @@ def _in_utc(moment: datetime) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-class TraceConditions(FrozenModel):
-    """What users may ask of the traces to find. A trace must meet all conditions. None sets no condition."""
+class TraceQuery(FrozenModel):
+    """The conditions that a user sets. A trace must meet all; None sets no condition."""
 
     since: Annotated[datetime, AfterValidator(_in_utc)] | None = Field(
         None, description="Started then or later; UTC if no zone is given."
@@ -66,8 +66,8 @@ class TraceConditions(FrozenModel):
     )
 
 
-class TraceFilters(TraceConditions):
-    """The conditions of users, and whose traces are searched."""
+class TraceFilters(TraceQuery):
+    """A query, and whose traces it may find."""
 
     owner: str | None = None
     """The name of the key that the request used."""
@@ -130,8 +130,8 @@ MAX_SCANNED = 10_000
 IndexedFilter = Literal["outcome", "status", "owner", "worker", "planner"]
 
 
-class TraceStatements:
-    """The statements that find the traces that pass some filters, in the order of an index or of the table."""
+class SelectBuilder:
+    """Builds the SELECT statements that find the traces that pass some filters, by an index or in the whole table."""
 
     def __init__(self, filters: TraceFilters) -> None:
         self._filters = filters

@@ -24,9 +24,9 @@ from podium.store.database import Database
 from podium.store.query import (
     ALL_TRACES,
     MAX_PAGE,
+    SelectBuilder,
     TraceFilters,
     TracePage,
-    TraceStatements,
     TraceSummary,
     prefix_statement,
     read_summary,
@@ -207,7 +207,7 @@ class TraceStore:
         Raises:
             UsageError: the cursor was not written by Podium, or the limit is not from 1 to 200.
         """
-        statements = TraceStatements(filters)
+        statements = SelectBuilder(filters)
         rows = self._read(statements.page(cursor, limit))
         page_rows = rows[:limit]
         summaries = [read_summary(row) for row in page_rows]
@@ -253,7 +253,7 @@ class TraceStore:
     def newest(self, count: int, filters: TraceFilters = ALL_TRACES) -> tuple[Trace, ...]:
         """The newest traces. Damaged rows among the newest `count` rows are left out."""
         traces = []
-        for (document,) in self._read(TraceStatements(filters).newest_documents(count)):
+        for (document,) in self._read(SelectBuilder(filters).newest_documents(count)):
             with suppress(DamagedTraceError):
                 traces.append(read_document(document))
         return tuple(traces)
@@ -291,7 +291,7 @@ class TraceStore:
         return self.database.execute(statement)
 
     def _documents(self, filters: TraceFilters) -> Iterator[tuple[Trace, str]]:
-        statements, after = TraceStatements(filters), None
+        statements, after = SelectBuilder(filters), None
         self.damaged = 0
         while rows := self._read(statements.documents(after, _BATCH)):
             for started, id_, document in rows:

@@ -29,7 +29,7 @@ from podium.server.service import Service
 from podium.server.stream_events import ENDED, events_of_trace
 from podium.server.streaming import CLIENT_CLOSED_REQUEST, HEARTBEAT, EventStream, Write
 from podium.store import TraceStore
-from podium.store.query import MAX_PAGE, TraceConditions, TraceFilters, TraceSummary
+from podium.store.query import MAX_PAGE, TraceFilters, TraceQuery, TraceSummary
 from podium.trace import Outcome, Trace
 from podium.trace.explanation import Explanation, explain_answer
 from podium.trace.serialization import to_json
@@ -77,7 +77,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
         }
 
     @app.get("/api/traces/export", response_class=Response, responses={200: _JSONL})
-    async def export(caller: RequestCaller, query: Annotated[TraceConditions, Query()]) -> Response:
+    async def export(caller: RequestCaller, query: Annotated[TraceQuery, Query()]) -> Response:
         """The traces that pass the filters, one a line, oldest first, in the form that `podium traces import` reads."""
         chunks = _chunks(service.store.export(_filters(query, caller)))
         # An error before the first line is an ordinary error response.
@@ -227,16 +227,16 @@ async def _poll(send: Write, store: TraceStore, id_: str, owner: str | None) -> 
             return
 
 
-class PageQuery(TraceConditions):
-    """Conditions and a page."""
+class PageQuery(TraceQuery):
+    """A query, and a page of what it finds."""
 
     limit: int = Field(50, ge=1, le=MAX_PAGE)
     cursor: str | None = Field(None, max_length=1000, description="`next` of the previous page.")
 
 
-def _filters(query: TraceConditions, caller: Caller) -> TraceFilters:
-    """The conditions, restricted to what the caller may see."""
-    conditions = query.model_dump(include=set(TraceConditions.model_fields))
+def _filters(query: TraceQuery, caller: Caller) -> TraceFilters:
+    """The query, restricted to what the caller may see."""
+    conditions = query.model_dump(include=set(TraceQuery.model_fields))
     return TraceFilters(owner=caller.visible_owner, **conditions)
 
 
