@@ -85,9 +85,9 @@ class Tenth:
     @property
     def is_true(self) -> bool:
         """Whether its claim is true on the other nine tenths. A single worker without a saving claims nothing."""
-        if self.found.best.verdict == "better":
+        if self.found.recommended.verdict == "better":
             return self.elsewhere.mean > 0
-        if self.found.best.verdict == "cheaper":
+        if self.found.recommended.verdict == "cheaper":
             return self.elsewhere.mean >= -self.found.margin and self.price < 1
         return True
 
@@ -143,7 +143,7 @@ def tenth_of(name: str, answers: AnswerMatrix, full: Study, seed: int) -> Tenth:
     asked_Q = np.array([text in asked for text in answers.texts])
     own, rest = (select_questions(answers, np.flatnonzero(part_Q)) for part_Q in (asked_Q, ~asked_Q))
     assert len(rest.texts) == len(answers.texts) - found.questions
-    best = found.best.planner
+    best = found.recommended.planner
     assert best is not None
     ratings = Ratings.open(folder / RATINGS) if best.startswith("by-ratings:") else None
     plan = FittedMethod(open_baseline(best, open_pool(study_files(name)[0]).profiles), ratings)
@@ -179,7 +179,7 @@ def needed(row: StudyRow) -> str:
 def compared_row(full: Study) -> StudyRow:
     """The method that all questions recommend, or the most accurate team where that is a single worker."""
     teams = [row for row in full.rows if row.is_team and row.verdict != "same"]
-    return full.best if full.best.is_team else max(teams, key=lambda row: row.accuracy.mean)
+    return full.recommended if full.recommended.is_team else max(teams, key=lambda row: row.accuracy.mean)
 
 
 def row_of(study: Study, name: str) -> StudyRow:
@@ -198,11 +198,13 @@ def pool_section(name: str, seeds: int) -> Iterator[str]:
         ("method", "accuracy", "$ / 1000", "beside the best single worker", "verdict"),
         map(full_row, full.rows),
     )
-    yield f"Recommended: **{named(full.best)}** ({full.best.verdict})."
+    yield f"Recommended: **{named(full.recommended)}** ({full.recommended.verdict})."
     found = []
     for seed in range(1, seeds + 1):
         found.append(tenth_of(name, answers, full, seed))
-        print(name, seed, found[-1].found.best.label, found[-1].elsewhere, found[-1].needed, flush=True)
+        print(
+            name, seed, found[-1].found.recommended.label, found[-1].elsewhere, found[-1].needed, flush=True
+        )
     yield (
         f"Tenths, of {found[0].found.questions:,} questions each. What each recommends, served on the other nine "
         f"tenths, beside {full.reference.label}:"
@@ -228,7 +230,7 @@ def pool_section(name: str, seeds: int) -> Iterator[str]:
         "questions it wants",
     )
     yield table((*heads, "needed by all"), map(open_row, found))
-    same = sum(one.found.best.label == full.best.label for one in found)
+    same = sum(one.found.recommended.label == full.recommended.label for one in found)
     held, true = sum(one.held for one in found), sum(one.is_true for one in found)
     yield (
         f"Of {len(found)} tenths, {same} recommend the same method as all questions do, {true} claim nothing that is "
@@ -247,10 +249,12 @@ def full_row(row: StudyRow) -> Sequence[str]:
 
 
 def served_row(one: Tenth, full: Study) -> Sequence[str]:
-    gained = full.best.accuracy.mean - full.reference.accuracy.mean
+    gained = full.recommended.accuracy.mean - full.reference.accuracy.mean
     lost = f"{100 * (gained - one.elsewhere.mean):+.1f}"
-    true = "claims nothing" if one.found.best.verdict == "reference" else "yes" if one.is_true else "no"
-    best = one.found.best
+    true = (
+        "claims nothing" if one.found.recommended.verdict == "reference" else "yes" if one.is_true else "no"
+    )
+    best = one.found.recommended
     return str(one.seed), named(best), best.verdict, gain(one.elsewhere), f"{one.price:.0%}", true, lost
 
 
@@ -293,7 +297,7 @@ def null_row(workers: int, questions: int, pools: int) -> Sequence[str]:
         )
         answers = replace(nothing_helps(seed, questions=questions, workers=workers), texts=texts)
         decision = decide(crossfit(answers, methods_for(answers)))
-        wrong += decision.best.verdict != "reference"
+        wrong += decision.recommended.verdict != "reference"
     share = accuracy_interval([1.0] * wrong + [0.0] * (pools - wrong), rollouts=pools)
     row = (
         str(workers),

@@ -78,9 +78,9 @@ def test_a_team_that_pays_is_found_explained_and_served(podium: Podium, endpoint
     assert "The Conductor is left out" in done.err
     assert len(endpoint.requests) == CALLS
     result = Study.load(Path("found/study.json"))
-    assert (result.best.verdict, result.questions, result.judged_by) == ("better", QUESTIONS, "golds")
-    assert result.best.difference is not None
-    assert result.best.difference.low > 0.1
+    assert (result.recommended.verdict, result.questions, result.judged_by) == ("better", QUESTIONS, "golds")
+    assert result.recommended.difference is not None
+    assert result.recommended.difference.low > 0.1
     assert 0 < result.spent_usd < 0.005
     assert result.bounds.repeated == QUESTIONS // 5
     page = Path("found/study.md").read_text()
@@ -253,7 +253,7 @@ def test_without_right_answers_a_judge_or_agreement_counts(podium: Podium, endpo
     assert judged.status == 0, judged.err
     by_ada = Study.model_validate_json(judged.out)
     assert (by_ada.judged_by, by_ada.judge) == ("judge", "ada")
-    assert by_ada.best.verdict == "better"
+    assert by_ada.recommended.verdict == "better"
     assert "the worker ada judged all answers" in Path("judged/study.md").read_text()
 
 

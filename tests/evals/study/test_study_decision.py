@@ -38,7 +38,7 @@ def test_a_team_is_seldom_recommended_where_none_helps() -> None:
     # In 95 % of all studies no interval misses: of 20, more than 3 mistakes would be a chance of 1 in 60.
     better = [any(row.verdict == "better" for row in one.rows) for one in found]
     assert sum(better) <= 3
-    assert all(one.best.is_team is team for one, team in zip(found, better, strict=True))
+    assert all(one.recommended.is_team is team for one, team in zip(found, better, strict=True))
 
 
 def test_chosen_method_scores_higher_on_its_own_questions_than_on_new() -> None:
@@ -58,7 +58,7 @@ def test_chosen_method_scores_higher_on_its_own_questions_than_on_new() -> None:
 def test_a_vote_that_helps_is_found_with_its_gain() -> None:
     measured = crossfit(votes_help(0), without_routers(votes_help(0)))
     found = decide(measured)
-    best, chosen, single = found.best, measured[found.recommended].chosen, measured[0].chosen
+    best, chosen, single = found.recommended, measured[found.recommended_index].chosen, measured[0].chosen
     assert best.label == "vote"
     assert chosen is not None
     assert chosen.planner.name == best.planner
@@ -75,8 +75,8 @@ def test_a_cheaper_worker_as_good_is_recommended_though_nothing_is_better() -> N
     found = decision(cheap_is_as_good(0))
     assert not any(row.verdict == "better" for row in found.rows)
     assert found.reference.label == "w0 alone"
-    assert found.best.label == "w1 alone"
-    assert found.best.verdict == "cheaper"
+    assert found.recommended.label == "w1 alone"
+    assert found.recommended.verdict == "cheaper"
     assert [f.verdict for f in found.rows if f.label == "w2 alone"] == ["worse"]
 
 
@@ -167,9 +167,9 @@ def test_a_team_is_not_called_cheaper_if_a_cheaper_worker_may_be_as_good() -> No
     worse = measured("worse alone", np.zeros(240), 1.0)
     found = decide([dear, near, router])
     assert [f.verdict for f in found.rows] == ["reference", "open", "open"]
-    assert found.best.label == "dear alone"
+    assert found.recommended.label == "dear alone"
     assert found.rows[2].more_questions == found.rows[1].more_questions > 240
-    assert decide([dear, worse, router]).best.label == "router at half the price"
+    assert decide([dear, worse, router]).recommended.label == "router at half the price"
 
 
 def test_a_method_that_lacks_questions_is_compared_on_those_that_it_has() -> None:
@@ -215,7 +215,7 @@ def test_cross_fitting_never_scores_a_question_used_for_the_choice() -> None:
 
 def test_few_questions_recommend_no_team() -> None:
     found = decide(crossfit(votes_help(0, questions=12), [*without_routers(votes_help(0, questions=12))]))
-    assert found.best is found.reference
+    assert found.recommended is found.reference
 
 
 def test_repeats_tell_luck_from_skill() -> None:
@@ -251,6 +251,6 @@ def test_the_cheapest_method_that_gains_nearly_as_much_is_recommended() -> None:
     ]
     found = decide(methods)
     assert [f.verdict for f in found.rows[1:]] == ["better"] * 3
-    assert found.best.label == "fair"
-    assert decide(methods, margin=0.2).best.label == "little"
-    assert decide(methods, margin=0.0).best.label == "dear"
+    assert found.recommended.label == "fair"
+    assert decide(methods, margin=0.2).recommended.label == "little"
+    assert decide(methods, margin=0.0).recommended.label == "dear"

@@ -88,24 +88,23 @@ class StudyDecision(FrozenModel):
     detectable: float | None
     """The smallest gain of the best tried team that a study of so many questions finds with a probability of 80 %. None
     if no team was tried."""
-    recommended: int
-    """The number of the recommended row: a method that is certainly better, else one that is as good and cheaper, else
-    the best single worker."""
-    cheaper: int | None
-    """The number of the cheapest row that is as good as the best single worker. None if there is none."""
+    recommended_index: int
+    """The recommended row: a method that is certainly better, else one that is as good and cheaper, else the best
+    single worker."""
+    cheaper_index: int | None
+    """The cheapest row that is as good as the best single worker. None if there is none, or if it is recommended."""
 
     @property
     def reference(self) -> StudyRow:
         return self.rows[0]
 
     @property
-    def best(self) -> StudyRow:
-        return self.rows[self.recommended]
+    def recommended(self) -> StudyRow:
+        return self.rows[self.recommended_index]
 
     @property
-    def cheaper_row(self) -> StudyRow | None:
-        """The row of the cheaper choice. None if there is none, or if it is recommended."""
-        return None if self.cheaper in (None, self.recommended) else self.rows[self.cheaper or 0]
+    def cheaper(self) -> StudyRow | None:
+        return None if self.cheaper_index is None else self.rows[self.cheaper_index]
 
 
 def decide(measured: Sequence[MethodResult], *, margin: float = MARGIN) -> StudyDecision:
@@ -144,12 +143,13 @@ def decide(measured: Sequence[MethodResult], *, margin: float = MARGIN) -> Study
     best = min((n for n in better if _gain(rows[n]) >= least), key=lambda n: rows[n].cost_usd, default=None)
     saving = [n for n, row in enumerate(rows) if row.verdict in ("better", "cheaper") and row.saves]
     cheaper = min(saving, key=lambda n: rows[n].cost_usd, default=None)
+    recommended = next((n for n in (best, cheaper) if n is not None), 0)
     return StudyDecision(
         rows=tuple(rows),
         margin=margin,
         detectable=_detectable(measured, rows, critical_M),
-        recommended=next((n for n in (best, cheaper) if n is not None), 0),
-        cheaper=cheaper,
+        recommended_index=recommended,
+        cheaper_index=None if cheaper == recommended else cheaper,
     )
 
 

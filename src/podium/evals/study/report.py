@@ -63,7 +63,7 @@ def study_html(study: Study) -> str:
     def line(row: StudyRow) -> SafeHtml:
         label, *rest, verdict = cells(study, row)
         bar = whisker(row.accuracy, order.index(row.kind))
-        chosen = "conductor" if row is study.best else None
+        chosen = "conductor" if row is study.recommended else None
         return table_row(prose(label), bar, *rest, prose(verdict), class_=chosen)
 
     return html_page(
@@ -116,7 +116,7 @@ def verdict_of(study: Study, row: StudyRow) -> str:
 
 def headline(study: Study) -> str:
     """The recommendation, in one sentence or two."""
-    best, single = study.best, study.reference
+    best, single = study.recommended, study.reference
     if best is single:
         is_open = any(row.verdict == "open" and row.is_team for row in study.rows)
         return f"Nothing {'is shown to beat' if is_open else 'beats'} `{_worker(single)}` alone on your questions."
@@ -134,7 +134,7 @@ def headline(study: Study) -> str:
 
 def summary(study: Study) -> Iterator[str]:
     """The sentences after the headline: prices, the other choice, and how certain the figures are."""
-    best, single = study.best, study.reference
+    best, single = study.recommended, study.reference
     yield (
         f"{best.choice}: {percent(best.accuracy.mean)} {format_interval(best.accuracy)} right, "
         f"${best.cost_usd * 1000:.3g} for 1,000 questions."
@@ -144,7 +144,7 @@ def summary(study: Study) -> Iterator[str]:
             f"{_worker(single)} alone: {percent(single.accuracy.mean)} {format_interval(single.accuracy)} right, "
             f"${single.cost_usd * 1000:.3g} for 1,000 questions."
         )
-    cheaper = study.cheaper_row
+    cheaper = study.cheaper
     if cheaper is not None:
         yield (
             f"To save money: {cheaper.choice}, {percent(cheaper.accuracy.mean)} right, ${cheaper.cost_usd * 1000:.3g} "

@@ -136,13 +136,13 @@ class StudyRun(StudyInputs):
         """Write the team files that serve the recommendation and, if it differs, the cheaper choice. Returns their
         names."""
         ratings = clustered_ratings(answers) if len(answers.workers) > 1 else None
-        served = {f"{TEAM}.toml": decision.recommended}
-        if decision.cheaper is not None and decision.cheaper != decision.recommended:
-            served["cheaper.toml"] = decision.cheaper
-        for name, row in served.items():
+        served = {f"{TEAM}.toml": decision.recommended_index}
+        if decision.cheaper_index is not None:
+            served["cheaper.toml"] = decision.cheaper_index
+        for name, index in served.items():
             write_team_file(
                 self.run / name,
-                measured[row],
+                measured[index],
                 self.pool,
                 pool_name=self.team.workers_file,
                 ratings=ratings,
