@@ -276,7 +276,7 @@ def test_pools_that_differ_in_test_alone_share_their_training_questions(tmp_path
         "pool": [{"name": str(file), "label": "steady"}, turning],
     }
     run(tmp_path, **few)
-    keys = {job.keys[""] for job in check(**few).training_jobs}
+    keys = {job.key for job in check(**few).training_jobs}
     assert [len(AnswerFiles(tmp_path).lines(key)) for key in keys] == [3, 3]
 
 

@@ -78,7 +78,7 @@ async def run_jobs(jobs: Sequence[SuiteJob], shared: SuiteJobContext) -> None:
         if len(runs) == 1:
             await runs[0].run()
         else:
-            evaluations = [run.evaluation_job("", run.planner) for run in runs]
+            evaluations = [run.evaluation_job(None, run.planner) for run in runs]
             await evaluate_by_host(evaluations, concurrency=jobs[0].settings.concurrency)
 
 
@@ -95,7 +95,7 @@ async def _open_run(
         planner = team.planner
         if isinstance(planner, BatchPlanner):
             planner.prefetch([task.question.text for task in tasks])
-        wrapped = CachingPlanner(planner) if len(job.keys) > 1 else planner
+        wrapped = CachingPlanner(planner) if job.control_keys else planner
         yield _JobRun(job, inputs, shared, team, tasks, wrapped, training)
 
 
@@ -116,8 +116,8 @@ class _JobRun:
         if self.job.entry.best_of > 1:
             assert isinstance(planner, Conductor)
             planner = planner.at_temperature(1.0)
-        evaluation = await self._evaluate(self.evaluation_job("", planner))
-        for control in filter(None, self.job.keys):
+        evaluation = await self._evaluate(self.evaluation_job(None, planner))
+        for control in self.job.control_keys:
             await self.evaluate_control(control, evaluation.cost_usd)
 
     async def evaluate_control(self, name: str, cost_usd: float) -> None:
@@ -169,15 +169,15 @@ class _JobRun:
         (evaluated,) = await evaluate_together([evaluation], concurrency=self.job.settings.concurrency)
         return evaluated
 
-    def evaluation_job(self, control: str, planner: Planner) -> EvaluationJob:
-        """The evaluation that adds all missing answers of a control, or of the planner itself, whose name is empty."""
+    def evaluation_job(self, control: str | None, planner: Planner) -> EvaluationJob:
+        """The evaluation that adds all missing answers of a control, or of the planner itself if it is None."""
         return EvaluationJob(
             self._runner(planner),
             self.tasks,
-            pool_for=self._pool_of if control else self._own_pool_of,
+            pool_for=self._own_pool_of if control is None else self._pool_of,
             repeats=self.job.settings.repeats * self.job.entry.best_of,
             seed=str(self.job.seed),
-            kept=self._kept(control),
+            kept=self.shared.results.answers(self._key(control)),
             on_rollout=partial(self._add, control),
         )
 
@@ -203,9 +203,9 @@ class _JobRun:
     def _indices(self) -> Mapping[str, int]:
         return {task.id: index for index, task in enumerate(self.tasks)}
 
-    def _kept(self, control: str) -> Mapping[tuple[str, int], Rollout]:
-        return self.shared.results.answers(self.job.keys[control])
+    def _key(self, control: str | None) -> str:
+        return self.job.key if control is None else self.job.control_keys[control]
 
-    def _add(self, control: str, rollout: Rollout) -> None:
-        label = f"{self.job.entry.row}: {control}" if control else self.job.entry.row
-        self.shared.results.add(self.job.keys[control], label, rollout)
+    def _add(self, control: str | None, rollout: Rollout) -> None:
+        label = self.job.entry.row if control is None else f"{self.job.entry.row}: {control}"
+        self.shared.results.add(self._key(control), label, rollout)

@@ -221,7 +221,7 @@ class SuiteManifest(JsonFile):
         them."""
         once = self.settings.model_copy(update={"repeats": 1})
         jobs = (job for table in self.tables for job in _jobs(once, table, training=True))
-        return list({tuple(job.keys.values()): job for job in jobs}.values())
+        return list({job.keys: job for job in jobs}.values())
 
 
 class SuiteJob(FrozenModel):
@@ -231,11 +231,18 @@ class SuiteJob(FrozenModel):
     table: TableSettings
     entry: PlannerEntry
     seed: int
-    keys: dict[str, str]
-    """For each control, by name, the key of its file of answers. The planner's own comes first, with an empty name."""
+    key: str
+    """The key of the planner's file of answers."""
+    control_keys: dict[str, str] = Field(default_factory=dict)
+    """For each control, by name, the key of its file of answers."""
     training: dict[str, str] = Field(default_factory=dict)
     """For each worker, by name, the key of its answers to training questions. Empty if no planner learns on this
     table."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of all files of answers, the planner's first."""
+        return (self.key, *self.control_keys.values())
 
     @property
     def worker(self) -> str | None:
@@ -253,7 +260,7 @@ def _jobs(settings: SuiteSettings, table: SuiteTable, *, training: bool = False)
     for row in rows:
         if row.control is not None:
             continue
-        own_rows = [row, *(other for other in rows if other.control and other.entry == row.entry)]
+        controls = {other.control: other for other in rows if other.control and other.entry == row.entry}
         singles = (each for each in table.training if each.entry.pool == row.entry.pool)
         answers_of = {single.entry.planner.partition(":")[2]: single.files[0].key for single in singles}
         row_table = table.settings.with_pool_of(row.entry)
@@ -263,6 +270,7 @@ def _jobs(settings: SuiteSettings, table: SuiteTable, *, training: bool = False)
                 table=row_table.for_training(settings.training) if training else row_table,
                 entry=row.entry.with_seed(file.seed),
                 seed=file.seed,
-                keys={each.control or "": each.files[index].key for each in own_rows},
+                key=file.key,
+                control_keys={name: control.files[index].key for name, control in controls.items()},
                 training={} if training else answers_of,
             )

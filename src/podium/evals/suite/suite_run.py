@@ -53,7 +53,7 @@ async def run_suite(
     wanted = manifest.settings.processes or usable_cores()
     processes = 1 if dispatcher or open_inputs or manifest.pays else wanted
     for jobs in (manifest.training_jobs, manifest.jobs):
-        left = [job for job in jobs if any(results.unfinished(key, sizes[key]) for key in job.keys.values())]
+        left = [job for job in jobs if any(results.unfinished(key, sizes[key]) for key in job.keys)]
         if processes > 1 and len(left) > 1:
             groups = _grouped(left, _predictions)
             await _run_in_children(results, groups, min(processes, len(groups)))
@@ -80,7 +80,7 @@ def _grouped(jobs: Iterable[SuiteJob], shares: Callable[[SuiteJob], object | Non
 def _asked_together(job: SuiteJob) -> object | None:
     """Single workers with the same questions are asked together, so that after a budget that ends early all have
     answered the same questions."""
-    return (job.table, job.seed) if job.worker and len(job.keys) == 1 else None
+    return (job.table, job.seed) if job.worker and not job.control_keys else None
 
 
 def _predictions(job: SuiteJob) -> object | None:
