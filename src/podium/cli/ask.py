@@ -11,7 +11,7 @@ from podium.cli.drawing import print_trace
 from podium.cli.options import Flag
 from podium.cli.printable import printable
 from podium.cli.team_file import find_team
-from podium.cli.team_options import AskOptions, Overrides
+from podium.cli.team_options import AskOptions, Override
 from podium.cli.terminal import open_console, print_json, read_question
 from podium.errors import QuestionFailedError
 from podium.executor import StepEnded, StepStarted
@@ -23,7 +23,7 @@ from podium.trace.serialization import to_json
 async def ask(
     question: str,
     /,
-    *keys: Overrides,
+    *overrides: Override,
     team: AskOptions = AskOptions(),
     no_store: Flag = False,
     seed: str | None = None,
@@ -40,7 +40,7 @@ async def ask(
         json: Print the trace as one line of JSON.
     """
     asked_question = read_question(question)
-    settings = find_team(team, keys).read()
+    settings = find_team(team, overrides).read()
     chosen_seed = token_hex(8) if seed is None else seed
 
     async with Team.from_settings(

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from podium.cli.options import JSONArray
 from podium.cli.printable import print_columns, say
-from podium.cli.team_options import Overrides, PlannerOptions
+from podium.cli.team_options import Override, PlannerOptions
 from podium.cli.terminal import print_json
 from podium.cli.trust import FoundTeam, flat_tables
 from podium.team.settings import TeamSettings
@@ -26,10 +26,10 @@ class ResolvedSetting:
     """The file and its line, the override, or the variable; empty for a default."""
 
 
-def show(*keys: Overrides, team: PlannerOptions = PlannerOptions(), json: JSONArray = False) -> int:
+def show(*overrides: Override, team: PlannerOptions = PlannerOptions(), json: JSONArray = False) -> int:
     """Show every setting of the team with its value, and where it comes from: a line of the file, the command line, a
     variable of the environment, or the default. Shows a file that is not trusted too, and says so."""
-    overrides = (*team.overrides(), *keys)
+    overrides = (*team.overrides(), *overrides)
     found = FoundTeam.find() if team.team is None and not team.no_team else None
     if found is not None:
         say(found.trust_status(), stderr=True)

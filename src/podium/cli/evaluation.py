@@ -19,7 +19,7 @@ from podium.cli.printable import say
 from podium.cli.progress import show_progress
 from podium.cli.questions import check_question_count
 from podium.cli.team_file import find_team
-from podium.cli.team_options import EvalOptions, Overrides
+from podium.cli.team_options import EvalOptions, Override
 from podium.cli.terminal import open_console, print_json
 from podium.conductor.settings import SOURCES
 from podium.config import load
@@ -49,7 +49,7 @@ _OF_SUITES = frozenset({"cache", "day_budget_usd", "run_budget_usd"})
 
 
 def compare_planners(
-    *keys: Overrides,
+    *overrides: Override,
     team: EvalOptions = EvalOptions(),
     run: Path | None = None,
     declare: str | None = None,
@@ -76,14 +76,14 @@ def compare_planners(
     """
     if json and markdown:
         raise UsageError("--json and --markdown exclude each other; give one of them.")
-    if keys and "=" not in keys[0]:
-        file, *overrides = keys
+    if overrides and "=" not in overrides[0]:
+        file, *suite_overrides = overrides
         _refuse_options(file, team, {"untrained": untrained, "seed": seed or None})
         if run is None:
             raise UsageError("A suite needs --run FOLDER, in which it keeps its answers and its report.")
-        return _compare_suite(Path(file), overrides, team, _SuiteRunner(run, declare, json, markdown))
+        return _compare_suite(Path(file), suite_overrides, team, _SuiteRunner(run, declare, json, markdown))
     runner = _SuiteRunner(run or Path("eval"), declare, json, markdown)
-    return _compare_team(_team_to_compare(team, keys, run), runner, untrained=untrained, seed=seed)
+    return _compare_team(_team_to_compare(team, overrides, run), runner, untrained=untrained, seed=seed)
 
 
 # --- a suite's file ----------------------------------------------------------------------------------------
@@ -142,12 +142,12 @@ def _compare_team(reference: TeamReference, runner: _SuiteRunner, *, untrained: 
     return 0
 
 
-def _team_to_compare(options: EvalOptions, keys: Sequence[str], run: Path | None) -> TeamReference:
+def _team_to_compare(options: EvalOptions, overrides: Sequence[str], run: Path | None) -> TeamReference:
     """The team whose planner is compared. What the command does not name, the run's training says: the pool, the tasks,
     and the policy."""
-    keys_given = {text.partition("=")[0].strip() for text in (*options.overrides(), *keys)}
+    keys_given = {text.partition("=")[0].strip() for text in (*options.overrides(), *overrides)}
     if run is None:
-        return find_team(options, keys)
+        return find_team(options, overrides)
     if (run / "config.json").is_file():
         had = RunFolder(run).configuration
         missing = None
@@ -166,7 +166,7 @@ def _team_to_compare(options: EvalOptions, keys: Sequence[str], run: Path | None
     named = keys_given & {"plan.planner", *(f"conductor.{key}" for key in SOURCES)}
     if not named and (run / "policy").is_dir():
         options = replace(options, planner="conductor", conductor=str(run / "policy"))
-    return find_team(options, keys)
+    return find_team(options, overrides)
 
 
 # --- a run -------------------------------------------------------------------------------------------------

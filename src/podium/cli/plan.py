@@ -12,7 +12,7 @@ from podium.cli.drawing import draw_workflow
 from podium.cli.options import Flag
 from podium.cli.printable import counted, dollars, priced, printable, ranged, seconds
 from podium.cli.team_file import find_team
-from podium.cli.team_options import AskOptions, Overrides
+from podium.cli.team_options import AskOptions, Override
 from podium.cli.terminal import open_console, print_json, read_question
 from podium.errors import QuestionFailedError
 from podium.executor.estimate import (
@@ -32,7 +32,7 @@ from podium.workflow import Workflow, topology
 async def plan(
     question: str,
     /,
-    *keys: Overrides,
+    *overrides: Override,
     team: AskOptions = AskOptions(),
     seed: str | None = None,
     json: Flag = False,
@@ -45,7 +45,7 @@ async def plan(
         json: Print the plan and its estimate as one line of JSON.
     """
     asked_question = read_question(question)
-    settings = find_team(team, keys).read()
+    settings = find_team(team, overrides).read()
     chosen_seed = token_hex(8) if seed is None else seed
     past = _past(settings.store_address)
     # The plan is shown before the team closes: it is paid for, whatever closing its spend limits says.

@@ -11,7 +11,7 @@ from rich.text import Text
 from podium.cli.options import JSONArray
 from podium.cli.printable import counted, dollars, priced, printable, seconds, shorten
 from podium.cli.team_file import find_team
-from podium.cli.team_options import Overrides, TeamOptions
+from podium.cli.team_options import Override, TeamOptions
 from podium.cli.terminal import open_console, plain_table, print_json
 from podium.errors import UsageError
 from podium.team.health_check import CheckResult, check_team
@@ -22,9 +22,9 @@ from podium.workers.pool import Pool
 CHECKING = "asking each worker a small question, and the Conductor for a plan"
 
 
-def list_workers(*keys: Overrides, team: TeamOptions = TeamOptions(), json: JSONArray = False) -> int:
+def list_workers(*overrides: Override, team: TeamOptions = TeamOptions(), json: JSONArray = False) -> int:
     """List the workers of a pool, as planners see them. Needs no API keys."""
-    pool = open_pool(find_team(team, keys).read(), ready=False)
+    pool = open_pool(find_team(team, overrides).read(), ready=False)
     if not json:
         _print_workers(pool)
         return 0
@@ -39,7 +39,7 @@ def list_workers(*keys: Overrides, team: TeamOptions = TeamOptions(), json: JSON
 
 
 def check(
-    *keys: Overrides,
+    *overrides: Override,
     team: TeamOptions = TeamOptions(),
     timeout: float | None = None,
     json: JSONArray = False,
@@ -51,7 +51,7 @@ def check(
     """
     if timeout is not None and not timeout > 0:
         raise UsageError(f"--timeout {timeout}: give seconds above 0.")
-    settings = find_team(team, keys).read()
+    settings = find_team(team, overrides).read()
     with open_console(stderr=True).status(CHECKING):
         results = asyncio.run(check_team(settings, timeout))
     if json:

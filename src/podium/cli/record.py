@@ -15,7 +15,7 @@ from podium.cli.printable import counted, dollars, say
 from podium.cli.progress import say_what_is_missing, show_progress
 from podium.cli.questions import check_question_count
 from podium.cli.team_file import find_team
-from podium.cli.team_options import Overrides, RunOptions
+from podium.cli.team_options import Override, RunOptions
 from podium.cli.terminal import print_json
 from podium.errors import UsageError
 from podium.evals.question_table import QuestionTable
@@ -28,7 +28,7 @@ from podium.team.team_file import open_pool
 def record(
     out: Path,
     /,
-    *keys: Overrides,
+    *overrides: Override,
     team: RunOptions = RunOptions(),
     tasks: str,
     split: str | None = None,
@@ -59,7 +59,7 @@ def record(
     """
     check_recording_path(out)
     require_pyarrow()  # Before anything is paid.
-    settings = find_team(team, keys).read()
+    settings = find_team(team, overrides).read()
     if repeats < 1 or concurrency < 1:
         raise UsageError(f"--repeats {repeats}, --concurrency {concurrency}: give at least 1 of each.")
     if questions < 1:

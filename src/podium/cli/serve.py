@@ -5,13 +5,13 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from podium.cli.team_file import find_team
-from podium.cli.team_options import Overrides, ServeOptions
+from podium.cli.team_options import Override, ServeOptions
 from podium.errors import UsageError
 
 _PACKAGES = ("fastapi", "prometheus_client", "uvicorn")
 
 
-def serve(*keys: Overrides, team: ServeOptions = ServeOptions()) -> int:
+def serve(*overrides: Override, team: ServeOptions = ServeOptions()) -> int:
     """Answer questions over HTTP until SIGTERM or Ctrl+C.
 
     The table [serve] of the team file has what else a server has: timeout, cors, runs, viewer and more.
@@ -22,5 +22,5 @@ def serve(*keys: Overrides, team: ServeOptions = ServeOptions()) -> int:
         )
     from podium.cli.run_server import serve_team  # noqa: PLC0415 - loads the web framework
 
-    serve_team(find_team(team, keys))
+    serve_team(find_team(team, overrides))
     return 0

@@ -20,7 +20,7 @@ from podium.cli.options import Flag
 from podium.cli.printable import counted, dollars, printable, ranged, say
 from podium.cli.progress import say_what_is_missing, show_progress
 from podium.cli.team_file import find_team
-from podium.cli.team_options import Overrides, RunOptions
+from podium.cli.team_options import Override, RunOptions
 from podium.cli.terminal import open_console, print_json, require_yes
 from podium.errors import UsageError
 from podium.evals.rating import require_sklearn
@@ -72,7 +72,7 @@ class StudyOptions:
 
 
 def study(
-    *keys: Overrides,
+    *overrides: Override,
     preset: Preset = "team",
     tasks: str | None = None,
     split: str | None = None,
@@ -100,7 +100,7 @@ def study(
     if preset == "shadow":
         if tasks is not None or split is not None:
             raise UsageError("--preset shadow takes stored questions; leave --tasks and --split out.")
-        return _shadow(keys, traffic, questions, folder, options)
+        return _shadow(overrides, traffic, questions, folder, options)
     if tasks is None:
         raise UsageError("No questions are named; give a task set, a table or a recording with --tasks.")
     if preset == "compose":
@@ -108,7 +108,7 @@ def study(
         if is_address(options.team.pool):
             pool = write_candidates(str(options.team.pool), candidates.key_env, folder)
             options = replace(options, team=replace(options.team, pool=pool))
-    team = find_team(options.team, keys).read()
+    team = find_team(options.team, overrides).read()
     workers = open_pool(team, rated=False)
     study_questions = load_study_questions(
         tasks, split=split, size=questions, seed=options.settings.seed, pool=workers
@@ -141,13 +141,17 @@ def _changed(options: ShadowOptions | ComposeOptions | StudySettings, but: Colle
 
 
 def _shadow(
-    keys: tuple[str, ...], traffic: ShadowOptions, questions: int | None, run: Path, options: StudyOptions
+    overrides: tuple[str, ...],
+    traffic: ShadowOptions,
+    questions: int | None,
+    run: Path,
+    options: StudyOptions,
 ) -> int:
     """Ask every worker the questions of stored traces. Nothing is asked twice."""
     share = traffic.share
     if not 0 < share <= 1:
         raise UsageError(f"--share {share:g}: give a share above 0 and at most 1.")
-    team = find_team(options.team, keys).read()
+    team = find_team(options.team, overrides).read()
     named = traffic.traces or team.trace_store
     if named is None:
         raise UsageError("The team keeps no traces (store = false); name a store with --traces.")

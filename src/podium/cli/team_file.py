@@ -12,16 +12,16 @@ from podium.errors import UsageError
 from podium.team.team_file import TeamReference, named_store, read_team, smaller_day_limit
 
 
-def find_team(options: TeamOptions, keys: Sequence[str] = ()) -> TeamReference:
-    """The team that a command names, with what its options and `keys` override."""
+def find_team(options: TeamOptions, overrides: Sequence[str] = ()) -> TeamReference:
+    """The team that a command names, with what its options and `overrides` change."""
     if options.team is not None and options.no_team:
         raise UsageError(f"--team names {options.team}, and --no-team no file; give one of them.")
-    if stray := next((text for text in keys if "=" not in text), None):
+    if stray := next((text for text in overrides if "=" not in text), None):
         raise UsageError(
             f"{stray.strip()!r} is one argument too many; put a text of several words in quotes, and write a key as "
             "KEY=VALUE."
         )
-    overrides = (*options.overrides(), *keys)
+    overrides = (*options.overrides(), *overrides)
     if options.team is not None:
         return TeamReference(options.team, overrides)
     found = None if options.no_team else FoundTeam.find()

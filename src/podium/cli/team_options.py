@@ -162,7 +162,7 @@ class EvalOptions(PlannerOptions):
     """How many questions to compare on (eval.questions). Default: 400."""
 
 
-Overrides = Annotated[
+Override = Annotated[
     str, Parameter(help="Any key of a team file, as budget.calls=3 or worker.large.limits.timeout=60.")
 ]
-"""`key=value` on a command line; `*keys: Overrides`."""
+"""`key=value` on a command line; `*overrides: Override`."""
