@@ -12,8 +12,8 @@ from pydantic import PrivateAttr
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.overlap import question_key
 from podium.tasks.sets.base import LoadedSplit, TaskSetSpec, task_key
-from podium.tasks.splits import disjoint_splits, later_splits
 from podium.tasks.task import SPLITS, Task
+from podium.tasks.task_file import disjoint_splits, later_splits
 from podium.types import Question
 
 

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from podium.tasks.sets.base import LoadedSplit
-from podium.tasks.splits import disjoint_splits
 from podium.tasks.task import Task
+from podium.tasks.task_file import disjoint_splits
 from podium_research.task_sets.hub import DATA_VARIABLE, HubSet
 
 TEXT, TEXTS, WHOLE = pa.string(), pa.list_(pa.string()), pa.int64()

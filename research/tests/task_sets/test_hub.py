@@ -20,7 +20,7 @@ from podium.errors import ConfigError
 from podium.tasks import open_tasks
 from podium.tasks.overlap import question_key
 from podium.tasks.sets.base import task_key
-from podium.tasks.splits import disjoint_splits
+from podium.tasks.task_file import disjoint_splits
 from podium_research.task_sets.hub import find_files
 from podium_research.task_sets.math_sets import GSM8K
 

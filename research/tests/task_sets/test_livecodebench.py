@@ -18,7 +18,7 @@ from hub_files import TEXT, Table, lay
 
 from podium.config import build
 from podium.errors import ConfigError, GraderError
-from podium.tasks.splits import disjoint_splits
+from podium.tasks.task_file import disjoint_splits
 from podium_research.task_sets.hub import DATA_VARIABLE
 from podium_research.task_sets.livecodebench import LiveCodeBench, PackedCode, unpack_tests
 

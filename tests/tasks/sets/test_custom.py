@@ -22,9 +22,8 @@ from podium.tasks.open import ALL_TASKS, open_tasks, splits_of
 from podium.tasks.overlap import question_key
 from podium.tasks.sets.base import task_key
 from podium.tasks.sets.custom import CustomSet
-from podium.tasks.splits import disjoint_splits
 from podium.tasks.task import Task
-from podium.tasks.task_file import read_task_file
+from podium.tasks.task_file import disjoint_splits, read_task_file
 
 ROWS = [{"problem": f"What is {n} + {n}?", "answer": 2 * n, "topic": "sums", "nr": n} for n in range(1, 101)]
 SHARES = {"train": 68, "validation": 13, "test": 19}

@@ -1,7 +1,7 @@
 """What all task sets share: settings, as a TOML file may give them, that read the tasks of a split.
 
 Rows become tasks in one place, `read_tasks`, so that for every set a row that cannot be a task is either refused by its
-location or counted. `podium.tasks.splits` holds the splits apart.
+location or counted. `podium.tasks.task_file` holds the splits apart.
 """
 
 from __future__ import annotations
