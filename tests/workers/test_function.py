@@ -152,12 +152,6 @@ class OddError(Exception):
             True,
             "Busy.",
         ),
-        (
-            WorkerError("Odd.", kind="odd", retryable=True, retry_after_s=3.0),  # type: ignore[arg-type]
-            "protocol",
-            True,
-            "Odd.",
-        ),
     ],
 )
 async def test_function_exception_is_a_failed_call(

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from podium.errors import WorkerErrorKind
 from podium.types import FrozenModel, Message, Spent
 from podium.workflow import Acceptance, PlanError, Workflow
 
-AttemptErrorKind = WorkerErrorKind | Literal["cancelled", "length"]
-"""What ended a try: an error of the worker, a cancellation, or an answer that max_tokens cut off."""
+if TYPE_CHECKING:
+    AttemptErrorKind = WorkerErrorKind | Literal["cancelled", "length"]
+    """What ended a try: an error of the worker, a cancellation, or an answer that max_tokens cut off."""
+else:
+    AttemptErrorKind = str  # A worker of another package may name a kind of its own.
 
 
 class Attempt(FrozenModel):

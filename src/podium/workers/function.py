@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from podium.errors import ConfigError, WorkerError, WorkerErrorKind
 from podium.trace import Reply
@@ -120,12 +120,8 @@ class FunctionWorker(Worker):
         # Secrets are removed before the text is cut, since half a key is a secret too.
         message = " ".join(self._secrets.scrub(str(error)).split())
         if isinstance(error, WorkerError):
-            known = error.kind in get_args(WorkerErrorKind)  # The user's function may be without types.
             return WorkerError(
-                message,
-                kind=error.kind if known else "protocol",
-                retryable=error.retryable,
-                retry_after_s=error.retry_after_s,
+                message, kind=error.kind, retryable=error.retryable, retry_after_s=error.retry_after_s
             )
         message = message if len(message) <= _SHOWN_CHARS else f"{message[:_SHOWN_CHARS]}…"
         what = f"raised {type(error).__name__}{': ' if message else ''}{message.rstrip('.')}"
