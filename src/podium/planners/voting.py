@@ -1,4 +1,4 @@
-"""Three baselines: one worker alone, a vote of several answers of one worker, and a vote of several workers.
+"""One worker alone, a vote of several answers of one worker, and a vote of several workers, weighted or not.
 
 A baseline only writes plans; the pool's worker "vote" counts the answers. `podium.evals.plan_selection` chooses the
 workers and the weights of their votes, on other questions than those of the comparison.
@@ -128,8 +128,8 @@ COMMITTEE = BaselineSpec(
 
 WRONG_ANSWERS = 9
 """The number of wrong answers that are assumed to be equally likely, as with ten options to choose from."""
-_LEAST = 0.01
-"""The weight of a vote at least; the voting tool reads no negative ones."""
+_MIN_WEIGHT = 0.01
+"""The smallest weight of a vote, since the vote reads no negative ones."""
 
 
 def vote_weight(scored: AnswerMatrix, worker: str, *, wrong_answers: int = WRONG_ANSWERS) -> float:
@@ -145,7 +145,7 @@ def vote_weight(scored: AnswerMatrix, worker: str, *, wrong_answers: int = WRONG
         )
     score_Q = scored.score_QW[:, scored.workers.index(worker)]
     share = (score_Q.sum() + 1) / (len(score_Q) + 2)
-    return max(_LEAST, round(math.log(share / (1 - share)) + math.log(wrong_answers), 4))
+    return max(_MIN_WEIGHT, round(math.log(share / (1 - share)) + math.log(wrong_answers), 4))
 
 
 def _open_weighted_vote(context: BaselineContext) -> Committee:
