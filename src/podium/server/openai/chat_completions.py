@@ -1,4 +1,5 @@
-"""POST /v1/chat/completions: from the request's bytes to the reply, whole or as a stream of chunks.
+"""POST /v1/chat/completions: from the request's bytes to the reply, whole or as a stream of chunks. And GET /v1/models:
+the names that a request's `model` may have, and the planner or worker behind each.
 
 A stream reports progress twice: as `reasoning_content`, which clients show or ignore, and in the field `podium` of a
 chunk, for programs.
@@ -16,14 +17,16 @@ from fastapi.responses import Response
 from podium.errors import APIError
 from podium.server.answer_state import KEY
 from podium.server.api_errors import to_body
+from podium.server.keys import Caller
 from podium.server.openai.chat_body import ChatBody
 from podium.server.prepared_question import PreparedQuestion
 from podium.server.question_body import open_question
 from podium.server.reply_writer import ReplyWriter
-from podium.server.requests import body_schema, find_caller, read_body, streamed_reply
+from podium.server.requests import RequestCaller, body_schema, find_caller, read_body, streamed_reply
 from podium.server.served_answer import ServedAnswer
 from podium.server.service import Service
 from podium.server.streaming import DONE, sse_event
+from podium.server.worker_selection import unknown_model
 from podium.types import Spent
 from podium.workers.chat.provider_state import read_state
 from podium.workers.chat.tool_calls import CALL_STATE_KEYS
@@ -42,6 +45,37 @@ def add_routes(app: FastAPI, service: Service) -> None:
         question = await open_question(body, service, caller)
         usage = body.stream_options is not None and bool(body.stream_options.include_usage)
         return await question.reply(_Completion(question, with_usage=usage), request, streams=body.stream)
+
+    @app.get("/v1/models")
+    async def models(caller: RequestCaller) -> dict[str, Any]:
+        return {"object": "list", "data": list(_models(service, caller).values())}
+
+    @app.get("/v1/models/{name:path}")
+    async def model(caller: RequestCaller, name: str) -> dict[str, Any]:
+        entry = _models(service, caller).get(name)
+        if entry is None:
+            raise unknown_model(name, service.pool, caller)
+        return entry
+
+
+def _models(service: Service, caller: Caller) -> dict[str, dict[str, Any]]:
+    pool, planners = service.pool, service.planners
+    allowed = caller.allowed(pool.names)
+    kinds: dict[str, dict[str, Any]] = {
+        profile.name: {"kind": "worker", "profile": profile.model_dump(mode="json", exclude={"rating"})}
+        for profile in pool.profiles
+        if profile.name in allowed
+    }
+    kinds["podium"] = {"kind": "planner", "planner": planners.configured}
+    for name in planners.names:
+        # A request reaches a worker of the pool before a planner of the same name.
+        if f"podium/{name}" not in pool.names:
+            kinds[f"podium/{name}"] = {"kind": "planner", "planner": name}
+    # OpenAI's format requires a number, and models here have no creation time.
+    return {
+        name: {"id": name, "object": "model", "created": 0, "owned_by": "podium", "podium": kind}
+        for name, kind in kinds.items()
+    }
 
 
 def _usage(spent: Spent) -> dict[str, Any]:
