@@ -1,4 +1,4 @@
-"""Podium's SQLite files: their folder, how they are opened, and how new ones are created.
+"""Podium's SQLite files: how they are opened, and how new ones are created.
 
 An application id in the header distinguishes them from other SQLite files. The callers define the tables and own the
 connections. `podium.store.database` opens those whose tables may also lie in PostgreSQL.
@@ -6,11 +6,9 @@ connections. `podium.store.database` opens those whose tables may also lie in Po
 
 from __future__ import annotations
 
-import os
-import re
 import sqlite3
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,50 +17,12 @@ from typing import Literal, TypeVar
 from podium.errors import UsageError
 
 T = TypeVar("T")
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
-"""A path object has one slash of "mysql://..." left."""
 IN_MEMORY = Path(":memory:")
 """The path that stands for tables in memory, which end with their connection."""
 SQLITE_HEADER = b"SQLite format 3\0"
 """The first bytes of every SQLite file that is not empty."""
 BUSY_TIMEOUT_S = 30.0
 """How long one process waits for another that writes."""
-
-
-def data_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """`podium` under `$XDG_DATA_HOME` or `~/.local/share`."""
-    return Path(environ.get("XDG_DATA_HOME") or "~/.local/share").expanduser() / "podium"
-
-
-def default_store(environ: Mapping[str, str] = os.environ) -> str:
-    """`$PODIUM_STORE`, which may be the address of a database, else `traces.sqlite` in the folder for data."""
-    chosen = environ.get("PODIUM_STORE")
-    return os.path.expanduser(chosen) if chosen else str(data_folder(environ) / "traces.sqlite")
-
-
-def default_store_path(environ: Mapping[str, str] = os.environ) -> Path:
-    """`default_store`, where only a file can be used: the address of a database is a `UsageError`."""
-    store = default_store(environ)
-    if "://" in store:
-        raise UsageError(
-            "PODIUM_STORE is the address of a server's database, and this needs a file; name a file instead."
-        )
-    refuse_database_address(store)
-    return Path(store)
-
-
-def refuse_database_address(path: Path | str) -> None:
-    """Refuse the address of a database where only a file can be read. The message omits it: it may have a password."""
-    if _ADDRESS.match(str(path)):
-        raise UsageError(
-            "The store is the address of a database, and this needs a file; name a file instead."
-        )
-
-
-def refuse_malformed_address(store: Path | str) -> None:
-    """Refuse an address that has lost a slash: it would become a folder, whose name has the password."""
-    if _ADDRESS.match(str(store)) and "://" not in str(store):
-        raise UsageError("The store's address has one slash too few; write postgresql://USER@HOST/DATABASE.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from sqlalchemy import event
 
 from loaded_programs import loaded_python
 from podium.errors import StoreError, UsageError
-from podium.sqlite_files import default_store_path
 from podium.store import TraceStore
 from podium.store.trace_rows import TraceRows
+from podium.store_locations import default_store_path
 from podium.trace import Trace
 from podium.trace.serialization import TraceRow, to_row
 

@@ -23,14 +23,8 @@ from typing import Literal, NamedTuple
 
 from podium.errors import StoreError, UsageError
 from podium.spending.spend_limit import NANO_PER_USD, Balance, to_nano
-from podium.sqlite_files import (
-    BUSY_TIMEOUT_S,
-    IN_MEMORY,
-    SQLiteSchema,
-    default_store_path,
-    is_busy,
-    retry_while_busy,
-)
+from podium.sqlite_files import BUSY_TIMEOUT_S, IN_MEMORY, SQLiteSchema, is_busy, retry_while_busy
+from podium.store_locations import default_store_path
 from podium.types import MAX_USD
 
 _LOG = logging.getLogger("podium.spending")

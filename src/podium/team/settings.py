@@ -17,7 +17,7 @@ from podium.conductor.settings import ConductorSettings
 from podium.config import Settings, SettingsSource
 from podium.errors import ConfigError
 from podium.shipped import shipped_pool
-from podium.sqlite_files import default_store, default_store_path
+from podium.store_locations import default_store, default_store_path
 from podium.types import Budget, Limits, MessageLayout, Price
 from podium.workers.build import spec_union
 from podium.workers.pool import PoolSpec

@@ -21,8 +21,8 @@ from podium.rollout.data_fingerprint import DataFingerprint
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import RolloutRequest, ScoringSession
 from podium.scoring.training_tasks import open_training_tasks, open_validation_tasks, without_held_out
-from podium.sqlite_files import default_store
 from podium.store.past_answers import PastAnswers, read_past_answers
+from podium.store_locations import default_store
 from podium.tasks import Task
 from podium.team.team_file import open_pool
 from podium.train.engine import OpenedQuestions, TrainingEngine, TrainingRun, collected

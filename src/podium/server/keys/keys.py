@@ -25,7 +25,7 @@ from podium.server.keys.key_store import (
     matches_digest,
     public_part,
 )
-from podium.sqlite_files import default_store, refuse_malformed_address
+from podium.store_locations import default_store, refuse_malformed_address
 
 _FRESH_S = 1.0
 """Seconds for which keys that were read are used again. A removed key is refused after this time at the latest."""
