@@ -19,8 +19,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podium.cells import cell_text, fill_template
 from podium.errors import UsageError
-from podium.rows import Row, cell_text, fill_template, is_table, read_rows
+from podium.rows import Row, is_table, read_rows
 
 BOM = b"\xef\xbb\xbf"
 NAMES = st.text(string.ascii_letters, min_size=1, max_size=5)
