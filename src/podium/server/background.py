@@ -95,7 +95,7 @@ class BackgroundQuestions:
         if len(self._running) >= MAX_RUNNING + _MAX_QUEUED:
             problem = "Too many questions wait in the background; ask again when some of them have ended."
             raise APIError(429, "rate_limit_error", problem, headers={"Retry-After": "30"})
-        lost, plans, approved = _lost_trace(question), self._service.plans, question.approved
+        lost, plans, approved = _trace_if_killed(question), self._service.plans, question.approved
         if approved is not None:
             await plans.take(approved.planned)
         # `_keep` stores the trace, unless the question was deleted meanwhile.
@@ -190,7 +190,7 @@ class BackgroundQuestions:
             why = str(error)
         except Exception as error:
             if isinstance(error, TimeoutError) and limit.expired():
-                return _late_trace(ended[-1] if ended else running.lost, seconds)
+                return _timed_out_trace(ended[-1] if ended else running.lost, seconds)
             _LOG.exception("The background question %s failed.", running.lost.id)
             why = _BUG
         return ended[-1] if ended else running.lost.model_copy(update={"status": status, "error": why})
@@ -285,15 +285,15 @@ class _BackgroundQuestion:
         asyncio.get_running_loop().call_soon(cancel)
 
 
-def _late_trace(trace: Trace, seconds: float) -> Trace:
+def _timed_out_trace(trace: Trace, seconds: float) -> Trace:
     """The trace of a question that the server's time limit ended. Its steps have what was answered so far."""
     error = took_too_long(seconds, "failed").message
     ended = {"status": "failed", "error": error, "error_kind": "timeout", "answer": None}
     return trace.model_copy(update=ended)
 
 
-def _lost_trace(question: PreparedQuestion) -> Trace:
-    """The trace of a question whose server is killed."""
+def _trace_if_killed(question: PreparedQuestion) -> Trace:
+    """The trace that a question gets if its server is killed."""
     request, runner = question.request, question.runner
     return Trace(
         id=question.trace_id,
