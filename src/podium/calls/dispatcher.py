@@ -175,9 +175,9 @@ class Dispatcher:
         return tuple(limit for limit in self.spend_limits if isinstance(limit, SharedSpendLimit))
 
     @property
-    def run_limit(self) -> SharedSpendLimit | None:
-        """The spend limit of the run. None if the run has no limit."""
-        return next((limit for limit in self.shared_limits if limit.name == "run"), None)
+    def run_spent_usd(self) -> float | None:
+        """The dollars of all starts of the run. None if they are not counted, since nothing costs money."""
+        return next((limit.spent_usd for limit in self.shared_limits if limit.name == "run"), None)
 
     @property
     def has_budget(self) -> bool:

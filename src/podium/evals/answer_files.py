@@ -159,10 +159,9 @@ def accuracy_so_far(show: ShowProgress, left: int, dispatcher: Dispatcher | None
     """A listener that shows, after each of the `left` answers, the row, its accuracy so far and all dollars so far.
 
     Args:
-        dispatcher: a dispatcher whose spend limit of the run has the paid dollars, including judging. If there is no
-            such limit, the dollars are those of the answers, as if nothing had been cached.
+        dispatcher: counts the paid dollars of the run, including judging. If it counts none, the dollars are those of
+            the answers, as if nothing had been cached.
     """
-    paid = None if dispatcher is None else dispatcher.run_limit
     graded: dict[str, list[bool]] = {}
     count, dollars = 0, 0.0
     show("Asking", 0, left)
@@ -174,7 +173,8 @@ def accuracy_so_far(show: ShowProgress, left: int, dispatcher: Dispatcher | None
         verdicts = graded.setdefault(label, [])
         if answer.grade.failure is None:
             verdicts.append(answer.grade.correct)
+        paid = None if dispatcher is None else dispatcher.run_spent_usd
         right = f"{sum(verdicts) / len(verdicts):.1%} right, " if verdicts else ""
-        show(f"{label}: {right}${dollars if paid is None else paid.spent_usd:.4f} so far", count, left)
+        show(f"{label}: {right}${dollars if paid is None else paid:.4f} so far", count, left)
 
     return on_answer

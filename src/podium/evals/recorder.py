@@ -198,8 +198,7 @@ class RecordingRun:
         with open_run_dispatcher(table.team, table.pool, table.folder) as dispatcher:
             try:
                 progress = await ask_each_alone([table], dispatcher.with_spend_limits(*limits), show)
-                run_limit = dispatcher.run_limit
-                return progress, 0.0 if run_limit is None else run_limit.spent_usd
+                return progress, dispatcher.run_spent_usd or 0.0
             finally:
                 await table.pool.close()
 

@@ -307,8 +307,8 @@ class CompositionRun(StudyInputs):
             with self.open_dispatcher() as (dispatcher, questions):
                 table = questions.table(self.run, self.team, self.pool, self.settings.concurrency)
                 asked = await ask_candidates(table, kinds, dispatcher, on_tested=on_tested)
-                assert dispatcher.run_limit is not None  # A run with a budget has a limit.
-                spent_usd = dispatcher.run_limit.spent_usd
+                spent_usd = dispatcher.run_spent_usd
+                assert spent_usd is not None  # A run with a budget counts its dollars.
         finally:
             await self.pool.close()
         composed = CandidateChoice.of(kinds, asked, self.budget_usd, self.workers, spent_usd)

@@ -89,8 +89,8 @@ class StudyRun(StudyInputs):
                 seed=str(settings.seed),
                 show=on_progress,
             )
-            limit = dispatcher.run_limit
-            spent_usd = known.cost_usd if limit is None else limit.spent_usd
+            paid_usd = dispatcher.run_spent_usd
+            spent_usd = known.cost_usd if paid_usd is None else paid_usd
         answers = known.answers
         methods = methods_for(answers, teams=questions.judged_by != "agreement")
         measured = [*crossfit(answers, methods, seed=str(settings.seed)), *conducted]
@@ -119,8 +119,7 @@ class StudyRun(StudyInputs):
         self, table: QuestionTable, expected: StudyEstimate, dispatcher: Dispatcher, on_progress: ShowProgress
     ) -> AskingProgress:
         """Ask the workers, with what the budget leaves for them beside the Conductors."""
-        limit, spend_limit = self.team.budget.run_usd, dispatcher.run_limit
-        before = 0.0 if spend_limit is None else spend_limit.spent_usd
+        limit, before = self.team.budget.run_usd, dispatcher.run_spent_usd or 0.0
         return await ask_workers(
             table,
             repeats=self.settings.repeats,
