@@ -40,7 +40,8 @@ class CallId(NamedTuple):
     """A tool call's id as the caller sees it. For up to ten calls it has 40 characters, OpenAI's limit."""
 
     trace_id: str
-    worker: str
+    letters: str
+    """The worker that made the call, as `worker_letters` gives it."""
     number: int
 
     @classmethod
@@ -50,7 +51,7 @@ class CallId(NamedTuple):
         return None if match is None else cls(match[1], match[2], int(match[3]))
 
     def __str__(self) -> str:
-        return f"call_{self.trace_id}{self.worker}{self.number}"
+        return f"call_{self.trace_id}{self.letters}{self.number}"
 
 
 def worker_letters(worker: str) -> str:

@@ -111,7 +111,7 @@ async def stay_with_worker(request: ChatRequest, service: Service, caller: Calle
         past = _worker_messages(last, trace, conversation[start + 1 :]) if answered else None
     else:
         known = [
-            name for name in service.pool.names if id_ is not None and worker_letters(name) == id_.worker
+            name for name in service.pool.names if id_ is not None and worker_letters(name) == id_.letters
         ]
     allowed = caller.allowed(service.pool.names)
     worker = next((name for name in known if name in allowed and request.allows(name)), None)
