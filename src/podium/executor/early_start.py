@@ -89,12 +89,12 @@ class EarlyStart:
             replace(self._context, on_event=lambda event: self._emit(event)),  # noqa: PLW0108 - It changes.
             Workflow(self._steps),
             self._round_context,
-            started=self._started,
+            started_steps=self._started,
             is_draft=True,
         )
         for position, step in enumerate(self._steps):
             reads = step.access.resolve(position)
-            if position not in self._started and all(draft.ended(j) is not None for j in reads):
+            if position not in self._started and all(draft.span_of(j) is not None for j in reads):
                 self._started[position] = StartedStep(self._group.create_task(self._run(draft, position)))
 
     async def _run(self, draft: Execution, position: int) -> None:

@@ -65,7 +65,7 @@ class Execution:
         max_tokens: the plan's limit of output tokens for each step. None sets no limit. Steps beyond the end of the
             sequence have no limit either.
         shown: steps of earlier rounds that a step reads in place of the final response of the round before.
-        started: steps of the workflow that run already, by position.
+        started_steps: steps of the workflow that run already, by position.
         is_draft: whether the workflow is only the beginning of one, so that no step of it gives the answer.
     """
 
@@ -77,7 +77,7 @@ class Execution:
         *,
         max_tokens: Sequence[int | None] = (),
         shown: tuple[EarlierStep, ...] = (),
-        started: Mapping[int, StartedStep] = MappingProxyType({}),
+        started_steps: Mapping[int, StartedStep] = MappingProxyType({}),
         is_draft: bool = False,
     ) -> None:
         self._context = context
@@ -87,7 +87,7 @@ class Execution:
         """The plan's limit of output tokens for each step, and at least one entry for each."""
         self._shown = shown
         self._previous = None if shown else round_context.response
-        self._started = started
+        self._started_steps = started_steps
         self._answering = frozenset[int]() if is_draft else answering_steps(workflow, context.pool)
         runs_all = is_draft or context.settings.run_all
         planned = range(len(workflow.steps)) if runs_all else needed_steps(workflow)
@@ -114,7 +114,7 @@ class Execution:
         while ready:
             for position in ready[1:]:
                 self._group.create_task(self._run_steps([position]))
-            if (started := self._started.get(ready[0])) is None:
+            if (started := self._started_steps.get(ready[0])) is None:
                 with self.begin(ready[0]) as step:
                     step.outcome = await step.call
             else:
@@ -127,11 +127,11 @@ class Execution:
     def spans(self) -> tuple[Span, ...]:
         """One span for each step of the workflow, in order, including steps that have not started or not ended."""
         positions = range(len(self._workflow.steps))
-        return tuple(self.ended(position) or self._unstarted(position) for position in positions)
+        return tuple(self.span_of(position) or self._unstarted(position) for position in positions)
 
-    def ended(self, position: int) -> Span | None:
+    def span_of(self, position: int) -> Span | None:
         """The span of a step. None if the step has not ended."""
-        if (started := self._started.get(position)) is not None:
+        if (started := self._started_steps.get(position)) is not None:
             return started.span
         return self._schedule.spans.get(position)
 
@@ -147,7 +147,7 @@ class Execution:
         try:
             yield running
         except asyncio.CancelledError:
-            started = self._started.get(position)
+            started = self._started_steps.get(position)
             why = ABANDONED if started is not None and started.is_unneeded else self._why_stopped
             self._end(running, "cancelled", error=why)
             raise
@@ -174,7 +174,7 @@ class Execution:
             spent=spent,
             **result,
         )
-        if (started := self._started.get(position)) is None:
+        if (started := self._started_steps.get(position)) is None:
             self._schedule.spans[position] = span
         else:
             started.span = span
@@ -186,7 +186,7 @@ class Execution:
         previous, shown = (self._previous, self._shown) if step.access.sees_previous else (None, ())
         earlier, missing = list(shown), list[int]()
         for index, j in enumerate(reads, start=int(previous is not None) + len(shown)):
-            read = self.ended(j)
+            read = self.span_of(j)
             if read is None or read.response is None:
                 missing.append(index)
             else:
@@ -202,8 +202,8 @@ class Execution:
             conversation=settings.messages,
         )
         sent = (worker.profile.name, messages)
-        duplicates = context.sent.count(sent)
-        context.sent.append(sent)
+        duplicates = context.requests.count(sent)
+        context.requests.append(sent)
         calls = self._round_context.calls.get(step.worker, 0)
         for j in self._schedule.planned_steps:
             calls += j < position and steps[j].worker == step.worker
@@ -231,7 +231,7 @@ class Execution:
     def _is_starved(self, position: int, attempts: Sequence[Attempt]) -> bool:
         """Whether the step failed only because a budget refused the steps that it reads."""
         lacks_input = bool(attempts) and attempts[-1].error_kind == "missing"
-        reads = [self.ended(j) for j in self._schedule.reads[position]]
+        reads = [self.span_of(j) for j in self._schedule.reads[position]]
         return lacks_input and all(
             read is not None and (read.response is not None or read.status == "refused") for read in reads
         )

@@ -87,7 +87,7 @@ class QuestionContext(CallContext):
     """Whether the text of the answer is sent as events while it is written."""
     on_event: Callable[[StepEvent], None] = lambda event: None
     """Called with each event of a step. It must be quick: the event loop waits for it."""
-    sent: list[tuple[str, tuple[Message, ...]]] = field(default_factory=list)
+    requests: list[tuple[str, tuple[Message, ...]]] = field(default_factory=list)
     """The worker's name and the messages of each request so far. Executions add theirs."""
 
     @property

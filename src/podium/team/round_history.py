@@ -79,8 +79,6 @@ class RoundHistory:
     @property
     def round_context(self) -> RoundContext:
         """What the steps of the next round may read of these rounds."""
-        if not self.rounds:
-            return RoundContext()
         return RoundContext(
             len(self.rounds),
             response=(self.earlier_rounds[-1].response or None) if self.earlier_rounds else None,

@@ -193,7 +193,7 @@ class _QuestionRun:
             started=now if after is None else now - after.seconds,
             streams=streams and on_event is not None,
             on_event=self._on_event,
-            sent=[] if after is None else [(span.worker, span.messages) for span in after.spans],
+            requests=[] if after is None else [(span.worker, span.messages) for span in after.spans],
         )
         self._trace_id = trace_id or token_hex(16)
         self._began = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -292,7 +292,7 @@ class _QuestionRun:
             self._history.round_context,
             max_tokens=trace.max_tokens,
             shown=visible_steps(plan, round_.earlier_rounds),
-            started={} if early_start is None else early_start.keep(workflow),
+            started_steps={} if early_start is None else early_start.keep(workflow),
         )
         return round_.execution
 
