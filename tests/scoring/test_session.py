@@ -142,9 +142,9 @@ async def test_trace_id_depends_only_on_the_rollout_request():
 @pytest.mark.parametrize("earlier", [(), (WRONG,)])
 async def test_draft_in_a_truncated_thought_scores_0_under_the_same_trace_id(earlier):
     request = rollout(*earlier, "<think>Perhaps so:\n" + RIGHT)
-    cut = request.model_copy(update={"cut": True})
+    truncated = request.model_copy(update={"truncated": True})
     assert (await make_session(rounds=2).score(request)).reward == 1.0
-    score = await make_session(rounds=2).score(cut)
+    score = await make_session(rounds=2).score(truncated)
     assert (score.reward, score.finished) == (0.0, True)
     assert "cut off" in score.error
     assert score.trace_id == trace_id(request)

@@ -46,7 +46,9 @@ class PodiumEnv(Env):
         """
         message, termination = self._renderer.parse_response(action)
         plans = (*self._request.plans, get_text_content(message))
-        self._request = self._request.model_copy(update={"plans": plans, "cut": not termination.is_clean})
+        self._request = self._request.model_copy(
+            update={"plans": plans, "truncated": not termination.is_clean}
+        )
         if (messages := await self._scoring.prompt(self._request)) is not None:
             observation, stop = self._observation(messages)
             return StepResult(

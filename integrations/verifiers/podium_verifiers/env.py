@@ -48,8 +48,8 @@ class PodiumEnv(vf.Env[PodiumEnvConfig]):
                 if segment.terminated:
                     break
                 plan = segment.messages[-1].content or ""
-                cut = interaction.trace.is_truncated
-                request = request.model_copy(update={"plans": (*request.plans, plan), "cut": cut})
+                update = {"plans": (*request.plans, plan), "truncated": interaction.trace.is_truncated}
+                request = request.model_copy(update=update)
             if not request.plans:
                 return  # The policy could not be asked; the trace says why.
             score = await self._scoring.score(request)

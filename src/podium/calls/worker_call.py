@@ -83,7 +83,7 @@ class AttemptLog(list[Attempt]):
     """The tries of a call and of its fallbacks, in the order in which they ended, also cancelled ones. A try has its
     spending here only if its answer does not count. Otherwise the answer has the spending."""
 
-    def mark_cut(self, worker: str, spent: Spent) -> None:
+    def mark_truncated(self, worker: str, spent: Spent) -> None:
         """Count the answer of a worker as a failure, since the worker's own max_tokens cut the answer off. `spent` is
         what the try took, or nothing if the answer counts all the same."""
         self._mark_last(

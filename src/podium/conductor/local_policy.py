@@ -321,8 +321,8 @@ class LocalPolicy:
             self._show(text, last=True)
         written, stopped = self._text_so_far(text)
         usage = Usage(input_tokens=len(text.prompt), output_tokens=len(text.tokens))
-        cut = not stopped and text.tokens[-1] not in self._model.eos_token_ids
-        _settle(text, Completion(written, usage, truncated=cut))
+        truncated = not stopped and text.tokens[-1] not in self._model.eos_token_ids
+        _settle(text, Completion(written, usage, truncated=truncated))
 
 
 def _common_length(one: Sequence[int], other: Sequence[int]) -> int:

@@ -228,11 +228,11 @@ class WorkerPolicy:
 def _completion(reply: Reply) -> Completion:
     """The completion. Some models write the whole plan inside a thought, so that is taken if there is no other text. A
     thought that was cut off has no plan."""
-    cut, text = reply.finish == "length", plan_text(reply)
+    truncated, text = reply.finish == "length", plan_text(reply)
     return Completion(
-        text if text.strip() or cut else reply.reasoning,
+        text if text.strip() or truncated else reply.reasoning,
         reply.usage,
-        truncated=cut,
+        truncated=truncated,
         reasoning=reply.reasoning,
         dropped=reply.dropped,
     )

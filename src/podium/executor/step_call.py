@@ -83,12 +83,12 @@ async def call_with_fallbacks(
                 in_cooldown.clear()
             continue
         answers.append(answer)
-        if not _is_cut(answer, request) or (len(answers) == 1 and not candidates):
+        if not _is_truncated(answer, request) or (len(answers) == 1 and not candidates):
             return _with_all_savings(answer, answers)
-        log.mark_cut(answer.worker, replace(answer.spent, saved_usd=0.0))
+        log.mark_truncated(answer.worker, replace(answer.spent, saved_usd=0.0))
     if not answers:
         return FailedCall(" ".join(failures), refused=False)
-    log.mark_cut(answers[0].worker, Spent())
+    log.mark_truncated(answers[0].worker, Spent())
     return _with_all_savings(answers[0], answers)
 
 
@@ -128,6 +128,6 @@ def _with_all_savings(answer: WorkerAnswer, answers: Sequence[WorkerAnswer]) -> 
     return replace(answer, spent=replace(answer.spent, saved_usd=saved_usd))
 
 
-def _is_cut(answer: WorkerAnswer, request: Request) -> bool:
+def _is_truncated(answer: WorkerAnswer, request: Request) -> bool:
     """Whether the worker's own max_tokens cut the answer off. A cut at the caller's limit is what the caller wants."""
     return answer.reply.finish == "length" and request.options.max_tokens is None

@@ -30,7 +30,7 @@ class RolloutRequest(FrozenModel):
     """The number of the rollout in its group. With `group` and `task`, it seeds the workers' randomness."""
     plans: tuple[str, ...] = ()
     """The policy's text in each round, word for word. The earliest round comes first."""
-    cut: bool = False
+    truncated: bool = False
     """Whether a token limit cut off the latest plan. Then a draft inside an unfinished thought does not count as a
     plan."""
 

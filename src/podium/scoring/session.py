@@ -192,7 +192,7 @@ class ScoringSession:
         before = self._rollouts.get(trace_id(request.model_copy(update={"plans": request.plans[:-1]})))
         runner = Runner(
             PrewrittenPlans(
-                request.plans, "policy", access=self.settings.prompt.access, truncated=request.cut
+                request.plans, "policy", access=self.settings.prompt.access, truncated=request.truncated
             ),
             self.pool_of(request),
             budget=Budget(rounds=max(1, len(request.plans))),
@@ -258,7 +258,7 @@ def is_finished(trace: Trace, rounds: int) -> bool:
 def trace_id(request: RolloutRequest) -> str:
     """The id of a rollout's trace: 32 hexadecimal digits that depend on the task, the group, the number and the
     plans."""
-    return hashlib.sha256(request.model_dump_json(exclude={"cut"}).encode()).hexdigest()[:32]
+    return hashlib.sha256(request.model_dump_json(exclude={"truncated"}).encode()).hexdigest()[:32]
 
 
 def _paid_before(trace: Trace) -> Trace:

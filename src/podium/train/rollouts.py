@@ -63,7 +63,7 @@ class RolloutSample:
             group=self.group.name,
             rollout=self.rollout,
             plans=plans,
-            cut=self.truncated,
+            truncated=self.truncated,
         )
 
 

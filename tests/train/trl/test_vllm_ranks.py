@@ -47,7 +47,7 @@ class Echoed:
 
     async def score(self, request: RolloutRequest) -> Score:
         plan = request.plans[-1]
-        return Score(reward=float(plan == request.task and request.cut != plan.endswith(chr(END))))
+        return Score(reward=float(plan == request.task and request.truncated != plan.endswith(chr(END))))
 
 
 class Server:
