@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -22,6 +23,15 @@ def flatten_group(errors: BaseExceptionGroup[E]) -> Iterator[E]:
             yield from flatten_group(error)
         else:
             yield error
+
+
+@contextmanager
+def collecting_errors(problems: list[PodiumError]) -> Iterator[None]:
+    """A PodiumError ends the block and is added to the problems, so that a user reads all of them at once."""
+    try:
+        yield
+    except PodiumError as error:
+        problems.append(error)
 
 
 class PodiumError(Exception):

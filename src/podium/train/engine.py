@@ -9,8 +9,7 @@ outside, in the same way for both engines.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -141,15 +140,6 @@ class SupervisedJob:
     examples: Sequence[EncodedExample]
     """The examples, at least one."""
     recorder: StepRecorder
-
-
-@contextmanager
-def collected(problems: list[PodiumError]) -> Iterator[None]:
-    """The block opens or checks something. A PodiumError ends the block, and is added to the problems."""
-    try:
-        yield
-    except PodiumError as error:
-        problems.append(error)
 
 
 Job_contra = TypeVar("Job_contra", contravariant=True)

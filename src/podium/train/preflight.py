@@ -15,7 +15,7 @@ from podium.calls import Dispatcher
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import PromptCodec
 from podium.conductor.prompt import policy_pool
-from podium.errors import CheckpointError, ConfigError, PodiumError, StoreError, UsageError
+from podium.errors import CheckpointError, ConfigError, PodiumError, StoreError, UsageError, collecting_errors
 from podium.files import lock_folder
 from podium.rollout.data_fingerprint import DataFingerprint
 from podium.rollout.run_folder import RunFolder
@@ -25,7 +25,7 @@ from podium.store.past_answers import PastAnswers, read_past_answers
 from podium.store_locations import default_store
 from podium.tasks import Task
 from podium.team.team_file import open_pool
-from podium.train.engine import OpenedQuestions, TrainingEngine, TrainingRun, collected
+from podium.train.engine import OpenedQuestions, TrainingEngine, TrainingRun
 from podium.train.estimate import WorkerEstimate, estimate_workers
 from podium.train.ranks import Ranks
 from podium.train.schedule import generate_tasks, has_generated_tasks
@@ -171,18 +171,18 @@ async def preflight(
         settings = settings.model_copy(update={"engine": engine})
     ranks = ranks or _open_ranks(settings)
     if not problems:
-        with collected(problems):
+        with collecting_errors(problems):
             start = find_start(settings, weights=weights)
             if settings.prompt.style != "brief" or settings.engine == "trl" or settings.stage == "sft":
                 tokenizer = open_tokenizer(start)
             codec = open_codec(settings, start, tokenizer)
     if folder is not None:
-        with collected(problems):
+        with collecting_errors(problems):
             check_training_folder(folder, settings)
     problems += unequal_levels(settings)
     problems += settings_of_other_engine(settings)
     problems += open_engine(settings).find_problems(settings, start, ranks.size)
-    with collected(problems):
+    with collecting_errors(problems):
         pool = policy_pool(open_pool(settings.pool, ready=False), settings.prompt)
     try:
         if pool is not None and settings.stage == "grpo" and ranks.is_first:
@@ -219,12 +219,12 @@ async def _open_questions(
     eval_tasks: Mapping[str, Task] = {}
     session: ScoringSession | None = None
     past: Mapping[str, PastAnswers] = {}
-    with collected(problems):
+    with collecting_errors(problems):
         tasks = _open_tasks(settings, pool, on_warning)
     if settings.grpo.eval_every:
-        with collected(problems):
+        with collecting_errors(problems):
             eval_tasks = open_validation_tasks(settings, pool, settings.grpo.eval_questions)
-    with collected(problems):
+    with collecting_errors(problems):
         session = ScoringSession(settings, tasks, pool, Dispatcher(), eval_tasks=eval_tasks)
     if session is None or not tasks:
         return OpenedQuestions(tasks, eval_tasks)
@@ -239,7 +239,7 @@ async def _open_questions(
                 "fewer workers (pool_sampling), or take a model with a longer context."
             )
         )
-    with collected(problems):
+    with collecting_errors(problems):
         past = _read_past_answers()
     workers = estimate_workers(
         settings,

@@ -22,8 +22,8 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.config import suggestion
-from podium.errors import ConfigError, PodiumError
-from podium.train.engine import TrainingJob, collected
+from podium.errors import ConfigError, PodiumError, collecting_errors
+from podium.train.engine import TrainingJob
 from podium.train.metrics import batch_figures, tracked_figures
 from podium.train.metrics_recorder import applied_norm
 from podium.train.rollouts import RolloutSample, TrainingInterruptedError
@@ -124,10 +124,10 @@ def find_problems(settings: TrainSettings, start: Checkpoint | None, ranks: int)
     """The reasons why TRL cannot train the run with GRPO: an argument, a setting, or a package that is missing."""
     problems: list[PodiumError] = []
     for key, value in settings.trl.items():
-        with collected(problems):
+        with collecting_errors(problems):
             trl_arguments({key: value}, GRPOConfig, GRPO_SETTINGS)
     if not problems:
-        with collected(problems):
+        with collecting_errors(problems):
             grpo_config(settings, Path("checkpoints"), ranks)
     if settings.prompt.guide:
         problems.append(

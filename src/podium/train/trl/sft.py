@@ -12,8 +12,8 @@ from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
 from podium.conductor.checkpoint import Checkpoint
-from podium.errors import ConfigError, PodiumError
-from podium.train.engine import EncodedExample, SupervisedJob, collected
+from podium.errors import ConfigError, PodiumError, collecting_errors
+from podium.train.engine import EncodedExample, SupervisedJob
 from podium.train.metrics_recorder import applied_norm
 from podium.train.settings import TrainSettings
 from podium.train.trl.arguments import trainer_config
@@ -45,7 +45,7 @@ _OURS = {
 def find_problems(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
     """The reasons why TRL cannot train the run on examples: an argument, or a package that is missing."""
     problems: list[PodiumError] = []
-    with collected(problems):
+    with collecting_errors(problems):
         sft_config(settings, Path(), ranks, context=1)
     return [*problems, *setup_problems(settings)]
 

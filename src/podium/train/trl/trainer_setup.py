@@ -13,17 +13,16 @@ from typing import Any
 
 from transformers.integrations.integration_utils import get_reporting_integration_callbacks
 
-from podium.errors import ConfigError, PodiumError
-from podium.train.engine import collected
+from podium.errors import ConfigError, PodiumError, collecting_errors
 from podium.train.settings import TrainSettings
 
 
 def setup_problems(settings: TrainSettings) -> list[PodiumError]:
     """The reasons why no trainer of TRL can train: an adapter, a quantisation or a tracker that cannot be used."""
     problems: list[PodiumError] = []
-    with collected(problems):
+    with collecting_errors(problems):
         lora_config(settings)
-    with collected(problems):
+    with collecting_errors(problems):
         quantization_config(settings)
     if settings.quantization is not None and find_spec("bitsandbytes") is None:
         needed = "[quantization] needs bitsandbytes; install it with: pip install bitsandbytes, or leave the table out."
