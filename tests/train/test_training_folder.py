@@ -12,7 +12,7 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.errors import ConfigError, RunMismatchError, UsageError
 from podium.files import lock_folder
 from podium.rollout.run_folder import RunFolder
-from podium.train.preflight import hold_training_folder
+from podium.train.preflight import locked_training_folder
 from podium.train.settings import TrainSettings
 from podium.train.sft_run import run_sft
 
@@ -79,7 +79,7 @@ def test_a_folder_of_another_kind_of_run_is_refused(settings: Settings, tmp_path
     RunFolder.open(tmp_path / "run", {"eval": {"tasks": "sums"}})
     with (
         pytest.raises(RunMismatchError, match="another configuration"),
-        hold_training_folder(tmp_path / "run", TrainSettings.model_validate(settings)),
+        locked_training_folder(tmp_path / "run", TrainSettings.model_validate(settings)),
     ):
         pass
     assert RunFolder(tmp_path / "run").configuration == {"eval": {"tasks": "sums"}}

@@ -25,7 +25,7 @@ from podium.store import TraceStore
 from podium.train.engine import TrainingEngine, TrainingJob, TrainingRun
 from podium.train.metrics import check_gate
 from podium.train.metrics_recorder import IterationRecorder
-from podium.train.preflight import DispatcherFactory, hold_training_folder, open_engine, preflight
+from podium.train.preflight import DispatcherFactory, locked_training_folder, open_engine, preflight
 from podium.train.progress import Progress
 from podium.train.rollouts import RolloutCollector, TrainingInterruptedError
 from podium.train.schedule import ScheduledGroup, iteration_seeds, schedule
@@ -62,7 +62,7 @@ async def run_grpo(
         say = say if ranks.is_first else lambda line: None
         data = DataFingerprint.of(questions.tasks.values(), run.pool) if ranks.is_first else None
         run_folder = ranks.run_on_first(
-            lambda: opened.enter_context(hold_training_folder(folder, settings, data=data))
+            lambda: opened.enter_context(locked_training_folder(folder, settings, data=data))
         )
         tasks, eval_tasks = ranks.broadcast((list(questions.tasks), list(questions.eval_tasks)))
         groups = schedule(settings, tasks)

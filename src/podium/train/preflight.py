@@ -74,7 +74,7 @@ def check_training_folder(folder: Path, settings: TrainSettings) -> None:
 
 
 @contextmanager
-def hold_training_folder(
+def locked_training_folder(
     folder: Path, settings: TrainSettings, *, data: DataFingerprint | None = None
 ) -> Iterator[RunFolder]:
     """Begin or resume the run in the folder, which no other process can train in until the block ends.

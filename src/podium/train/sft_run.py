@@ -22,7 +22,7 @@ from podium.train.metrics_recorder import StepRecorder
 from podium.train.preflight import (
     DispatcherFactory,
     has_results,
-    hold_training_folder,
+    locked_training_folder,
     open_engine,
     preflight,
 )
@@ -55,7 +55,9 @@ def run_sft(
     settings, ranks = run.settings, run.ranks
     say = say if ranks.is_first else lambda line: None
     with ExitStack() as opened:
-        run_folder = ranks.run_on_first(lambda: opened.enter_context(hold_training_folder(folder, settings)))
+        run_folder = ranks.run_on_first(
+            lambda: opened.enter_context(locked_training_folder(folder, settings))
+        )
         progress = opened.enter_context(Progress(say, noun="examples"))
         progress.phase("collecting examples")
         collected = ranks.run_on_first(lambda: asyncio.run(_collect(run, make_dispatcher, say)))
