@@ -103,10 +103,11 @@ class Rollout(FrozenModel):
 
     @property
     def worker_failed(self) -> bool:
-        """Whether the planner's own model failed, or a step that the answer needs.
+        """Whether the planner's own model gave no plan, or a step failed that the answer needs.
 
-        A step that the budget refused does not count, since the plan spent too much. A step whose worker was made to
-        fail (`PoolSampling.failure_probability`) does not count either, since plans must learn to cope with that.
+        The model gave none if its call failed or if the budget refused the call: there is no plan to judge. A step that
+        the budget refused does not count, since the plan spent too much. A step whose worker was made to fail
+        (`PoolSampling.failure_probability`) does not count either, since plans must learn to cope with that.
         """
         return any(_failed(round_) for round_ in self.trace.rounds)
 
