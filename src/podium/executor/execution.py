@@ -93,7 +93,7 @@ class Execution:
         planned = range(len(workflow.steps)) if runs_all else needed_steps(workflow)
         early_stops = {}
         if context.settings.early_stop:
-            early_stops = find_early_stops(workflow, planned, context, round_context.count)
+            early_stops = find_early_stops(workflow, planned, context, round_context.number)
         earlier = [step.response for step in shown] if self._previous is None else [self._previous]
         self._schedule = Schedule(workflow, planned, early_stops, earlier)
         self._group = asyncio.TaskGroup()
@@ -141,7 +141,7 @@ class Execution:
         context, step, log = self._context, self._workflow.steps[position], AttemptLog()
         worker = context.pool[step.worker]
         request = self._request(position, worker)
-        context.on_event(StepStarted(self._round_context.count, position, worker.profile.name, step.subtask))
+        context.on_event(StepStarted(self._round_context.number, position, worker.profile.name, step.subtask))
         call = call_with_fallbacks(context, worker, request, log, self._make_listeners(position))
         running = RunningStep(position, request.messages, context.elapsed(), log, call)
         try:
@@ -178,7 +178,7 @@ class Execution:
             self._schedule.spans[position] = span
         else:
             started.span = span
-        self._context.on_event(StepEnded(self._round_context.count, span))
+        self._context.on_event(StepEnded(self._round_context.number, span))
 
     def _request(self, position: int, worker: Worker) -> Request:
         context, steps = self._context, self._workflow.steps
@@ -204,12 +204,12 @@ class Execution:
         sent = (worker.profile.name, messages)
         duplicates = context.requests.count(sent)
         context.requests.append(sent)
-        calls = self._round_context.calls.get(step.worker, 0)
+        calls = self._round_context.steps_by_worker.get(step.worker, 0)
         for j in self._schedule.planned_steps:
             calls += j < position and steps[j].worker == step.worker
         return Request(
             messages,
-            seed=f"{context.seed}/{self._round_context.count}/{position}",
+            seed=f"{context.seed}/{self._round_context.number}/{position}",
             question_seed=context.seed,
             earlier_calls=calls,
             repeat=duplicates,
@@ -239,7 +239,7 @@ class Execution:
     def _make_listeners(self, position: int) -> MakeListeners | None:
         """A function that makes the listeners for each try of a step. None if nobody wants the text, or if it may turn
         out not to be the answer."""
-        context, round = self._context, self._round_context.count
+        context, round = self._context, self._round_context.number
         is_last = position in self._answering and position == len(self._workflow.steps) - 1
         if not (context.streams and is_last and round == context.ledger.budget.rounds - 1):
             return None

@@ -61,14 +61,14 @@ class ExecutionSettings(RetrySettings):
 
 @dataclass(frozen=True, slots=True)
 class RoundContext:
-    """What the steps of a round know of earlier rounds."""
+    """The number of a round, and what its steps know of earlier rounds."""
 
-    count: int = 0
-    """How many earlier rounds there were. A step's request has the seed "{seed of the question}/{count}/{position}"."""
+    number: int = 0
+    """The number of the round, from 0. A step's request has the seed "{seed of the question}/{number}/{position}"."""
     response: str | None = None
     """The final response of the latest round. None if it has none."""
-    calls: Mapping[int, int] = field(default_factory=dict)
-    """How many steps each worker had, by the worker's number in the pool."""
+    steps_by_worker: Mapping[int, int] = field(default_factory=dict)
+    """How many steps of earlier rounds each worker had, by the worker's number in the pool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

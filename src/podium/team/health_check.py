@@ -143,8 +143,8 @@ async def check_planner(team: Team, limit_s: float | None = None) -> CheckResult
     try:
         async with asyncio.timeout(limit_s) as limit:
             plan = await team.runner.write_plan(Question(text=_TO_PLAN), seed="check", receipt=receipt)
-    except (WorkerError, UsageError) as trouble:
-        text, error = str(trouble), trouble.kind if isinstance(trouble, WorkerError) else "usage"
+    except (WorkerError, UsageError) as failure:
+        text, error = str(failure), failure.kind if isinstance(failure, WorkerError) else "usage"
     except TimeoutError:
         if not limit.expired():
             raise

@@ -68,7 +68,7 @@ class RoundHistory:
         self.earlier_rounds: tuple[EarlierRound, ...] = ()
         """The rounds that were run, as a planner sees them."""
         self.answer: str | None = None
-        self.concern: str | None = None
+        self.answer_error: str | None = None
         """Why the answer does not come from the latest plan's last step. None if it comes from that step."""
         for round_ in earlier:
             if round_.workflow is None:
@@ -82,7 +82,7 @@ class RoundHistory:
         return RoundContext(
             len(self.rounds),
             response=(self.earlier_rounds[-1].response or None) if self.earlier_rounds else None,
-            calls=Counter(worker for round_ in self.rounds for worker in round_.called_workers),
+            steps_by_worker=Counter(worker for round_ in self.rounds for worker in round_.called_workers),
         )
 
     @property
@@ -101,10 +101,10 @@ class RoundHistory:
         """Add a round that was not run. If it accepts a step of an earlier round, that step's response becomes the
         answer."""
         if round_.error is not None:
-            self.concern = f"There is no plan to run. {round_.error.message}"
+            self.answer_error = f"There is no plan to run. {round_.error.message}"
         elif round_.plan.accepted_step is not None:
             round, step = round_.plan.accepted_step
-            self.answer, self.concern = self.earlier_rounds[round].responses[step], None
+            self.answer, self.answer_error = self.earlier_rounds[round].responses[step], None
             round_ = round_.model_copy(update={"response": self.answer})
         self.rounds.append(round_)
         return round_
@@ -117,23 +117,23 @@ class RoundHistory:
         responses = tuple(span.response for span in spans)
         self.earlier_rounds = (*self.earlier_rounds, EarlierRound(workflow, response or "", votes, responses))
         self.answer = self.answer if response is None else response
-        self.concern = _answer_concern(spans, latest)
+        self.answer_error = _answer_error(spans, latest)
         if round_.error is not None:
             why = f"There is no plan to run. {round_.error.message}"
             went = f"The question went to {spans[0].worker!r} alone."
-            self.concern = " ".join(filter(None, (why, went, self.concern)))
+            self.answer_error = " ".join(filter(None, (why, went, self.answer_error)))
         round_ = round_.model_copy(update={"spans": spans, "response": response})
         self.rounds.append(round_)
         return round_
 
-    def status(self, trouble: str | None) -> tuple[TraceStatus, str | None]:
-        """The status of a question that ended, and its error. `trouble` is why storage stopped it."""
-        error = trouble or self.concern
+    def status(self, storage_error: str | None) -> tuple[TraceStatus, str | None]:
+        """The status of a question that ended, and its error. `storage_error` is why storage stopped it."""
+        error = storage_error or self.answer_error
         if self.answer is None:
             return "failed", error
         if error is None:
             return "ok", None
-        if self.rounds[-1].response is None and trouble is None:
+        if self.rounds[-1].response is None and storage_error is None:
             error += " The answer is that of an earlier round."
         return "degraded", error
 
@@ -149,7 +149,7 @@ def _answering_step(spans: Sequence[Span], pool: Pool) -> int | None:
     return done[-1] if done else None
 
 
-def _answer_concern(spans: tuple[Span, ...], latest: int | None) -> str | None:
+def _answer_error(spans: tuple[Span, ...], latest: int | None) -> str | None:
     """Why a round's last step gave no answer, and `latest` gave it instead. None if it gave one."""
     if latest is None:
         faults = " ".join(

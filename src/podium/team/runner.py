@@ -255,11 +255,11 @@ class _QuestionRun:
             self._end(cancelled=True)
             raise
         except StoreError as failure:
-            raise TraceStoreError(failure, self._end(trouble=str(failure))) from failure
+            raise TraceStoreError(failure, self._end(storage_error=str(failure))) from failure
         except BaseExceptionGroup as errors:
             first, *others = flatten_group(errors)
             if isinstance(first, StoreError) and all(isinstance(error, StoreError) for error in others):
-                raise TraceStoreError(first, self._end(trouble=str(first))) from None
+                raise TraceStoreError(first, self._end(storage_error=str(first))) from None
             if others:
                 raise
             raise first from first.__cause__
@@ -327,11 +327,11 @@ class _QuestionRun:
             trace = history.add_run(trace, trace.workflow, execution.spans)
         self._on_event(RoundEnded(round_.number, trace))
 
-    def _end(self, *, cancelled: bool = False, trouble: str | None = None) -> Trace:
-        """Make the trace of the question as far as it came. `trouble` is why storage stopped it."""
+    def _end(self, *, cancelled: bool = False, storage_error: str | None = None) -> Trace:
+        """Make the trace of the question as far as it came. `storage_error` is why storage stopped it."""
         self.record_round()
         context, runner = self._context, self._runner
-        status, error = self._history.status(trouble)
+        status, error = self._history.status(storage_error)
         if cancelled:
             status, error = "cancelled", "The question was cancelled."
         elif self._is_dry and error is None:
