@@ -42,7 +42,7 @@ def replay(recording: Recording, worker: str) -> ReplayWorker:
 def request(subtask: str, *shown: tuple[str, str], duplicate: int = 0) -> Request:
     earlier = tuple(EarlierStep(3 * n, *step) for n, step in enumerate(shown))
     messages = build_messages(WorkerView(FOUR, subtask, earlier), "packed", f"{duplicate:016x}")
-    return Request(messages, seed="0", earlier_calls=5, repeat=duplicate)
+    return Request(messages, seed="0", earlier_calls=5, duplicate_index=duplicate)
 
 
 async def test_replay_finds_a_response_by_the_work_shown_to_the_step(tmp_path: Path) -> None:

@@ -52,19 +52,21 @@ def replay(recording: Recording, name: str = "ada", **options: Any) -> ReplayWor
 
 
 def request(
-    text: str = FOUR, *, repeat: int = 0, question_seed: str = "7", layout: MessageLayout = "packed"
+    text: str = FOUR, *, earlier_calls: int = 0, question_seed: str = "7", layout: MessageLayout = "packed"
 ) -> Request:
     shown = WorkerView(text, "Answer the whole question.")
     return Request(
         build_messages(shown, layout, "feed"),
         seed="0",
         question_seed=question_seed,
-        earlier_calls=repeat,
+        earlier_calls=earlier_calls,
     )
 
 
 async def samples_of(worker: ReplayWorker, count: int, question_seed: str = "7") -> list[str]:
-    replies = [await worker.answer(request(repeat=n, question_seed=question_seed)) for n in range(count)]
+    replies = [
+        await worker.answer(request(earlier_calls=n, question_seed=question_seed)) for n in range(count)
+    ]
     return [str(reply.recorded).rpartition("/")[2] for reply in replies]
 
 
@@ -194,7 +196,7 @@ def test_an_unknown_worker_is_answered_with_the_nearest(recording: Recording) ->
 
 
 @pytest.mark.parametrize(
-    ("repeat", "assumed", "usage"),
+    ("earlier_calls", "assumed", "usage"),
     [
         (0, None, Usage(input_tokens=7, output_tokens=30)),
         (1, None, Usage(input_tokens=estimate_tokens(FOUR), output_tokens=9, estimated=True)),
@@ -204,10 +206,10 @@ def test_an_unknown_worker_is_answered_with_the_nearest(recording: Recording) ->
     ],
 )
 async def test_replayed_usage_is_recorded_or_marked_as_estimated(
-    recording: Recording, repeat: int, assumed: int | None, usage: Usage
+    recording: Recording, earlier_calls: int, assumed: int | None, usage: Usage
 ) -> None:
     worker = replay(recording, assumed_output_tokens=assumed)
-    assert (await worker.answer(request(repeat=repeat))).usage == usage
+    assert (await worker.answer(request(earlier_calls=earlier_calls))).usage == usage
 
 
 ONLY = "<answer>4</answer>"
@@ -247,10 +249,12 @@ async def test_free_replay_worker_gets_no_unknown_length_warning(make_recording:
 
 
 async def test_replayed_latency_is_the_recorded_one_or_that_of_the_profile(recording: Recording) -> None:
-    replies = [await replay(recording).answer(request(repeat=repeat)) for repeat in range(2)]
+    replies = [
+        await replay(recording).answer(request(earlier_calls=earlier_calls)) for earlier_calls in range(2)
+    ]
     assert [reply.latency_s for reply in replies] == [2.5, 1.5]
     unknown = ReplayWorker(ReplaySpec(name="ada", recording=recording.path), recording)
-    assert (await unknown.answer(request(repeat=1))).latency_s == 0.0
+    assert (await unknown.answer(request(earlier_calls=1))).latency_s == 0.0
 
 
 async def test_recorded_call_of_zero_seconds_replays_with_zero_latency(make_recording: MakeRecording) -> None:

@@ -66,7 +66,7 @@ class LocalWorker(Worker):
         sampling = Sampling(
             temperature=self._spec.temperature if options.temperature is None else options.temperature,
             max_tokens=self.limits.answer_tokens(options.max_tokens),
-            seed=f"{request.seed}/{request.repeat}",
+            seed=f"{request.seed}/{request.duplicate_index}",
             stop=options.stop,
         )
         loop, splitter = asyncio.get_running_loop(), ThoughtSplitter(hold=self._begins_inside_thought)

@@ -203,7 +203,7 @@ class WorkerPolicy:
         request = Request(
             messages,
             seed=sampling.seed,
-            repeat=seed_number(sampling.seed),
+            duplicate_index=seed_number(sampling.seed),
             options=options,
             thoughts_suffice=True,
         )

@@ -233,7 +233,7 @@ async def _samples(worker: ReplayWorker | CalculatorWorker, task: Task) -> list[
     samples = []
     for r in range(count):
         messages = (Message(role="user", content=task.question.text),)
-        reply = await worker.answer(Request(messages, seed="", earlier_calls=r, repeat=r))
+        reply = await worker.answer(Request(messages, seed="", earlier_calls=r, duplicate_index=r))
         answer = voted_answer(reply.text)
         samples.append(
             MeasuredAnswer(

@@ -202,7 +202,7 @@ class Execution:
             conversation=settings.messages,
         )
         sent = (worker.profile.name, messages)
-        duplicates = context.requests.count(sent)
+        duplicate_index = context.requests.count(sent)
         context.requests.append(sent)
         calls = self._round_context.steps_by_worker.get(step.worker, 0)
         for j in self._schedule.planned_steps:
@@ -212,7 +212,7 @@ class Execution:
             seed=f"{context.seed}/{self._round_context.number}/{position}",
             question_seed=context.seed,
             earlier_calls=calls,
-            repeat=duplicates,
+            duplicate_index=duplicate_index,
             sample=context.sample,
             fence_mark=context.fence_mark,
             missing=tuple(missing),

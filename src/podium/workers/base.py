@@ -36,7 +36,7 @@ class Request:
     """Seeds the randomness of the whole question."""
     earlier_calls: int = 0
     """How many earlier steps of this question went to the same worker."""
-    repeat: int = 0
+    duplicate_index: int = 0
     """Tells apart requests with the same messages, each of which has an answer of its own in the cache: for a step, how
     many earlier steps of the question sent them to the same worker; for a plan, a number made of its seed."""
     sample: int = 0

@@ -88,7 +88,7 @@ class ReplayWorker(Worker):
         seen, number = None, request.earlier_calls + (0 if self._random else request.sample)
         if recorded is not None and self.recording.conditioned:
             # When the recording was made, a worker was asked again only if it got the same messages again.
-            number = request.repeat
+            number = request.duplicate_index
             seen = context_shown(request.view, recorded.text)
             responses = (
                 self.responses(recorded.text)

@@ -273,7 +273,7 @@ def request_key(identity: Mapping[str, Any], request: Request) -> bytes:
             | {"content": _to_pieces(message.content, request.fence_mark)}
             for message in request.messages
         ],
-        "repeat": request.repeat,
+        "repeat": request.duplicate_index,
         "sample": request.sample,
     }
     if options := request.options.model_dump(exclude_defaults=True):

@@ -45,7 +45,7 @@ REQUESTS = st.builds(
     messages=MESSAGES,
     seed=TEXTS,
     earlier_calls=st.just(0),
-    repeat=st.integers(0, 3),
+    duplicate_index=st.integers(0, 3),
     sample=st.integers(0, 3),
     fence_mark=st.just(""),
     options=OPTIONS,
@@ -60,7 +60,7 @@ def key(identity, asked):
 def told(asked):
     """All of a request that can change the answer of a worker that sends no seed."""
     messages = [message.model_dump() for message in asked.messages]
-    return exact([*messages, asked.repeat, asked.sample, asked.options.model_dump()])
+    return exact([*messages, asked.duplicate_index, asked.sample, asked.options.model_dump()])
 
 
 def exact(value):
@@ -84,7 +84,7 @@ def test_other_messages_options_duplicates_and_samples_give_another_key(one, oth
 
 @given(REQUESTS, st.data())
 def test_each_part_of_a_request_counts_by_itself(asked, data):
-    part = data.draw(st.sampled_from(("messages", "repeat", "sample", "options")))
+    part = data.draw(st.sampled_from(("messages", "duplicate_index", "sample", "options")))
     other = replace(asked, **{part: getattr(data.draw(REQUESTS), part)})
     assert (key(IDENTITY, asked) == key(IDENTITY, other)) == (told(asked) == told(other))
 
@@ -114,7 +114,7 @@ def test_seed_is_part_of_the_cache_key_only_when_sent():
 
 
 def test_every_field_of_a_request_is_listed_as_part_of_the_key_or_not():
-    counts = {"messages", "repeat", "sample", "options", "seed"}
+    counts = {"messages", "duplicate_index", "sample", "options", "seed"}
     does_not = {
         "question_seed",
         "earlier_calls",
@@ -134,7 +134,7 @@ def test_keys_are_the_same_from_one_version_to_the_next():
     asked = Request(
         (Message(role="system", content="Be \ud800 brief."), Message(role="user", content="a 0a1b b\0")),
         seed="s",
-        repeat=1,
+        duplicate_index=1,
         sample=2,
         fence_mark="0a1b",
     )

@@ -276,7 +276,7 @@ async def test_a_miss_in_replay_calls_nobody_and_writes_nothing(tmp_path):
         await cache.get_or_call(worker, request(), lambda: worker.answer(request()))
     before = path.read_bytes()
     with ResponseCache(path, replay=True) as cache:
-        for asked in (request("What is 6 x 8?"), request(sample=1), request(repeat=1)):
+        for asked in (request("What is 6 x 8?"), request(sample=1), request(duplicate_index=1)):
             with pytest.raises(
                 WorkerError, match="no reply of 'big' to this request, and 1 to others"
             ) as miss:
