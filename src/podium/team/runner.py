@@ -99,7 +99,8 @@ class Runner:
             on_event: called with each event. It must be quick.
             streams: whether `StepText` events carry the answer while it is written, by workers that stream. Only the
                 last round that the budget allows is streamed, since after any other the planner may plan again.
-            after: an answer by this pool to go on from. Of the budget its rounds take up rounds alone.
+            after: an answer by this pool to go on from. Its rounds count against `budget.rounds`; its calls, tokens,
+                dollars and seconds do not count.
 
         Raises:
             UsageError: the question is empty.

@@ -52,9 +52,15 @@ class TeamReference:
     """Contents of files by absolute path, in place of the files on the disk. If it is None, the disk is read."""
 
     def read(self) -> TeamSettings:
-        """Read the settings. Of the day's limits in the file and in `$PODIUM_DAY_BUDGET_USD`, the smaller holds. An
-        override of `pool` takes the place of the file's own workers, ratings, [conductor] and [plan]; one that names a
-        Conductor, of the file's [conductor]. What cannot be used is a `ConfigError` with the line or the override."""
+        """Read the settings.
+
+        - An override of `pool` replaces the file's own workers, ratings, [conductor] and [plan].
+        - An override that names a Conductor replaces the file's [conductor], but for its fallback.
+        - The day's limit is the smaller one of the file's and `$PODIUM_DAY_BUDGET_USD`, unless an override sets it.
+
+        Raises:
+            ConfigError: something cannot be used. The message names the line or the override.
+        """
         if self.name is None:
             source = SettingsSource("the command line", {}, files=self.files)
         else:

@@ -39,8 +39,8 @@ class Plan:
     """The planner's text. If the policy numbers workers in another order, only the plan, with the pool's numbers."""
     decision: Workflow | Acceptance | PlanError
     spent: Spent = Spent()
-    """What planning took, including `rejected` plans, by the request's ledger, from which the runner takes it. Of a
-    rejected plan, what the planner set: what that plan took."""
+    """What planning took, `rejected` plans included. The runner sets it from the ledger of the request. In a rejected
+    plan it is what that plan alone took, and its planner sets it."""
     messages: tuple[Message, ...] = ()
     """The messages of the planner's model for the first try, with the model's numbers of the workers."""
     reasoning: str = ""
@@ -50,7 +50,7 @@ class Plan:
     rejected: tuple[Plan, ...] = ()
     """Earlier plans for the same round that are not run. The decision of each is an error that says why."""
     seconds: float = 0.0
-    """Seconds that planning took. If it is 0, the runner measures them."""
+    """Seconds that planning took. The runner measures them, but for a plan from an earlier trace, which has them."""
     attempts: tuple[Attempt, ...] = ()
     """The tries of the calls of the planner's model, from the log of the request, those for `rejected` too."""
     edited: bool = False
