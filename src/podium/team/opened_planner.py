@@ -45,9 +45,11 @@ class OpenedPlanner:
     close_endpoint: Callable[[], Awaitable[None]] | None = None
     """Closes the planner's own endpoint. None if the planner has no endpoint."""
 
-    def make_runner(self, settings: TeamSettings, pool: Pool, dispatcher: Dispatcher | None = None) -> Runner:
+    def make_runner(
+        self, settings: TeamSettings, pool: Pool, dispatcher: Dispatcher, *, shows_unloaded_models: bool
+    ) -> Runner:
         """A runner that answers questions with this planner, within the limits of the settings, by the workers for
-        which the planner was opened. A new dispatcher, the default, knows of no loaded models."""
+        which the planner was opened."""
         plan = settings.plan
         return Runner(
             self.planner,
@@ -55,9 +57,9 @@ class OpenedPlanner:
             budget=settings.budget.question_budget(self.plan_limits.rounds),
             max_steps=plan.max_steps or self.plan_limits.max_steps,
             settings=ExecutionSettings(layout=plan.layout, early_stop=plan.early_stop),
-            dispatcher=dispatcher or Dispatcher(),
+            dispatcher=dispatcher,
             overlap=plan.overlap,
-            shows_unloaded_models=dispatcher is not None,
+            shows_unloaded_models=shows_unloaded_models,
             plan_fallback=self.fallback,
         )
 

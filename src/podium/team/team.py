@@ -138,7 +138,7 @@ class Team:
                 if planner is None
                 else OpenedPlanner(planner, planner.name)
             )
-            runner = opened_planner.make_runner(settings, pool, dispatcher)
+            runner = opened_planner.make_runner(settings, pool, dispatcher, shows_unloaded_models=True)
             if for_evaluation:
                 runner = runner.for_evaluation()
             effective = {
