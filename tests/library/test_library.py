@@ -126,7 +126,7 @@ async def test_a_stream_tells_of_each_step_and_of_each_piece_of_the_answer():
     assert events[-1].trace.answer == text
 
 
-async def test_quarantine_a_stream_cancels_its_question():
+async def test_closing_a_stream_cancels_its_question():
     async with podium.Team.open("pool.toml", planner="single:tom", store="own.sqlite") as team:
         stream = team.stream("What is 2 + 3?")
         async with asyncio.timeout(5):

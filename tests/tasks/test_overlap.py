@@ -109,10 +109,6 @@ def test_a_whole_question_is_named_before_a_longer_part() -> None:
     assert (found.location, found.is_equal, found.shared) == ("row 1", True, 1.0)
 
 
-def test_overlap_constants_match_the_documentation() -> None:
-    assert (NGRAM_WORDS, MIN_WORDS, MAX_QUESTIONS) == (13, 8, 10)
-
-
 def test_a_short_question_must_stand_there_as_a_whole() -> None:
     asked = some_words("asked", MIN_WORDS)
     (found,) = met([" ".join(asked)], [" ".join(["Answer", *asked, "now"])])

@@ -1,12 +1,13 @@
-"""The reader of what the executor writes, in both layouts, whatever stands inside."""
+"""What a worker reads of a call: the parts that the executor wrote, and whether its subtask asks the whole question."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.executor.step_input import build_messages, make_fence_mark
-from podium.types import Message, Question
-from podium.workers.view import OWN_SUBTASK, EarlierStep, WorkerView, read_view
+from podium.planners.controls import CHECK, PARTS
+from podium.types import ANSWER_WHOLE_QUESTION, Message, Question
+from podium.workers.view import OWN_SUBTASK, EarlierStep, WorkerView, read_view, requests_whole_question
 
 PASTS = [(), (Message(role="user", content="Hi"), Message(role="assistant", content="Hello"))]
 
@@ -109,3 +110,26 @@ def test_messages_without_a_user_are_an_empty_view() -> None:
 )
 def test_reading_never_fails(messages: list[Message]) -> None:
     assert isinstance(read_view(messages), WorkerView)
+
+
+@pytest.mark.parametrize(
+    ("subtask", "question", "whole"),
+    [
+        (ANSWER_WHOLE_QUESTION, "What is 2 + 3?", True),
+        (f"1. {ANSWER_WHOLE_QUESTION}", "What is 2 + 3?", True),
+        (f"3. {ANSWER_WHOLE_QUESTION} ", "What is 2 + 3?", True),
+        ("What is 2 + 3?", "What is 2 + 3?", True),
+        ("2. What is 2 + 3?", " What is 2 + 3?\n", True),
+        ("1. Which is it?", "1. Which is it?", True),
+        ("2. 1. Which is it?", "1. Which is it?", True),
+        (PARTS[0], "What is 2 + 3?", False),
+        (f"1. {CHECK}", "What is 2 + 3?", False),
+        (f"{ANSWER_WHOLE_QUESTION} Then check.", "What is 2 + 3?", False),
+        ("What is 2 + 4?", "What is 2 + 3?", False),
+        ("", "What is 2 + 3?", False),
+    ],
+)
+def test_leading_number_and_space_do_not_change_the_request_of_a_subtask(
+    subtask: str, question: str, whole: bool
+) -> None:
+    assert requests_whole_question(subtask, question) is whole
