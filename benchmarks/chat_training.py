@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rows import Row, report
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.train.grpo_run import run_grpo
@@ -31,6 +30,7 @@ from podium.train.runtime import resolve_device, resolve_dtype
 from podium.train.settings import EngineName, TrainSettings
 from podium.train.sft_run import run_sft
 from podium.train.shape import ModelShape
+from rows import Row, report
 
 CONFIG = Path(__file__).parents[1] / "configs/train/small-open.toml"
 DEVICE = resolve_device()

@@ -26,7 +26,6 @@ from typing import Any
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # It takes effect only where torch is not loaded yet.
 
-from rows import Row, report
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import PreTrainedTokenizerFast, PrinterCallback, TrainerCallback
 
@@ -45,6 +44,7 @@ from podium.train.schedule import generate_tasks
 from podium.train.settings import TrainSettings
 from podium.train.shared_prefix import grpo as grpo_engine
 from podium.train.start import resolve
+from rows import Row, report
 
 WORK = "GRPO iteration, 256 rollouts, one core, fp32"
 CONFIG = Path(__file__).with_name("grpo.toml")

@@ -25,8 +25,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from openai import AsyncOpenAI
-from rows import Row, differing, report
-from swapped_servers import SwappedServers
 
 from podium.planner import Planner, PlanRequest
 from podium.team.runner import Runner
@@ -35,6 +33,8 @@ from podium.trace import Plan, Span, Trace
 from podium.types import Question
 from podium.workflow import Access, Step, Workflow
 from podium_testing import FaultServer, SwappedModels
+from rows import Row, differing, report
+from swapped_servers import SwappedServers
 
 QUESTIONS, CONCURRENCY = 20, 4
 CONTEXT = 1024

@@ -26,13 +26,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from openai import AsyncOpenAI
-from rows import Row, differing, report
-from sums import QUESTIONS
 
 from podium import Team
 from podium.trace import Span, Trace
 from podium.types import Message
 from podium.workflow import PlanRules, plan_schema
+from rows import Row, differing, report
+from sums import QUESTIONS
 
 MAX_STEPS = 3
 PLAN_TOKENS = 400

@@ -25,13 +25,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from openai import AsyncOpenAI
+
+from podium import Team
+from podium.types import Message
 from rows import Row, report
 from serve_clients import cpu
 from sums import QUESTIONS
 from swapped_servers import free_port, served
-
-from podium import Team
-from podium.types import Message
 
 CONTEXT = 1024
 """Tokens of a call."""

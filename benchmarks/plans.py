@@ -23,8 +23,6 @@ from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy reads it when it is imported.
 
-from rows import Row, report
-
 from podium.conductor import Checkpoint, Sampling, build_prompt, open_policy
 from podium.planner import PlanRequest
 from podium.tasks import open_tasks
@@ -32,6 +30,7 @@ from podium.team.team_file import open_pool
 from podium.types import Message
 from podium_lab.inference.llama import Llama, Shape, read_weights
 from podium_lab.inference.numpy_model import NumpyModel
+from rows import Row, report
 
 Prompts = Sequence[tuple[Message, ...]]
 Write = Callable[[Prompts], list[str]]

@@ -31,9 +31,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.request import Request, urlopen
 
-from rows import Row, differing, report
-from sums import QUESTIONS
-
 from podium.calls import Dispatcher
 from podium.conductor import PromptSettings
 from podium.conductor.planner import Conductor
@@ -45,6 +42,8 @@ from podium.trace import Trace
 from podium.types import Budget, Message, Question, Usage
 from podium.workers.pool import Pool
 from podium.workflow import Access, Step, Workflow, render
+from rows import Row, differing, report
+from sums import QUESTIONS
 
 SUBTASKS = (
     "List the quantities that the question names, with their units, and say what is asked for.",

@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from environments import environment
+from podium.store import TraceStore
+from podium.store.query import TraceFilters
 from rows import Row, write
 from serve_clients import (
     CLIENTS,
@@ -35,9 +37,6 @@ from serve_clients import (
     process,
     without_pause,
 )
-
-from podium.store import TraceStore
-from podium.store.query import TraceFilters
 
 ANSWER = " ".join(["word"] * 8)
 DRIP_S = 0.4

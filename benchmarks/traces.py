@@ -32,8 +32,6 @@ from podium.workflow import Acceptance
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from rows import Row, write
-
 from podium.store import TraceStore
 from podium.store.query import TraceFilters, write_cursor
 from podium.store.schema import TRACES
@@ -42,6 +40,7 @@ from podium.trace import Attempt, Reply, RoundTrace, Span, Trace
 from podium.trace.serialization import read_jsonl, to_json, to_row
 from podium.types import Message, Profile, Question, Usage
 from postgres_server import PROGRAMS, PostgresServer
+from rows import Row, write
 
 TIMES = 9
 BATCH = 256

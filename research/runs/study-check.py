@@ -25,8 +25,6 @@ import numpy as np
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT.parent / "tests" / "evals" / "study"))
 
-from simulated_answers import nothing_helps  # noqa: E402
-
 from podium.evals.comparison_table import format_interval, percent, points  # noqa: E402
 from podium.evals.stats import Interval, accuracy_interval, paired_difference  # noqa: E402
 from podium.evals.study.answers import StudyAnswers  # noqa: E402
@@ -44,6 +42,7 @@ from podium.planners.answers import AnswerMatrix, select_questions  # noqa: E402
 from podium.team.settings import TeamSettings  # noqa: E402
 from podium.team.team_file import open_pool  # noqa: E402
 from podium.workers.ratings import Ratings  # noqa: E402
+from simulated_answers import nothing_helps  # noqa: E402
 
 POOLS = {
     "reasoning-gym-easy-six": "reasoning-gym-easy",

@@ -1,9 +1,9 @@
 from pathlib import Path
 
 import pytest
-from installed_sums import install_sums
 
 from command_line import Outcome, Podium, enter, run_command
+from installed_sums import install_sums
 
 POOL = """
 [[worker]]

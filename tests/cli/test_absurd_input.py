@@ -7,11 +7,11 @@ from itertools import cycle
 from pathlib import Path
 
 import pytest
-from refused_commands import one_sentence
 
 from command_line import Podium
 from podium.cli.found_files import FoundFiles
 from podium.cli.trust import trust
+from refused_commands import one_sentence
 from tiny_policy import write_policy
 
 PASSWORD = "hunter2"

@@ -4,10 +4,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from refused_commands import one_sentence
 
 from podium.store import TraceStore
 from podium.trace import Trace
+from refused_commands import one_sentence
 from scripted_team import write_team
 from tiny_policy import write_policy
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from refused_commands import one_sentence
 
 from podium.team.team_file import open_pool
 from podium_testing import FaultServer, Rule, Status
+from refused_commands import one_sentence
 from scripted_team import write_team
 
 Podium = Callable[..., Any]

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from refused_commands import one_sentence
 
 from podium.trace import Trace
 from podium_testing import Answer, FaultServer
+from refused_commands import one_sentence
 from scripted_team import write_sums
 
 PLAN = ("--planner", "constant:plan.txt")

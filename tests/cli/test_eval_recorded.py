@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from refused_commands import one_sentence
-from small_recording import record_small
 
 from podium.evals import Comparison
 from podium.evals.comparison import RECORDED
 from podium.recordings import RecordedQuestion, RecordedResponse, RecordingWriter
 from podium.trace import Trace
+from refused_commands import one_sentence
+from small_recording import record_small
 from tiny_policy import write_policy
 
 Podium = Callable[..., Any]

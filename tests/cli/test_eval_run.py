@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from refused_commands import one_sentence
-from small_recording import record_small
 
 from podium.config import Settings
 from podium.evals import Comparison
 from podium.rollout.run_folder import RunFolder
 from podium.train.settings import TrainSettings
+from refused_commands import one_sentence
 from scripted_team import write_sums, write_team
+from small_recording import record_small
 from tiny_policy import write_policy
 
 Podium = Callable[..., Any]

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from refused_commands import one_sentence
-from small_recording import record_small
 
 from podium.evals import Comparison
 from podium.spending.shared_spend_limit import SharedSpendLimit
 from podium_testing import Answer, FaultServer
+from refused_commands import one_sentence
 from scripted_team import write_sums
+from small_recording import record_small
 
 Podium = Callable[..., Any]
 SUITE = """

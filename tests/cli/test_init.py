@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from refused_commands import one_sentence
 
 from command_line import Podium
 from loaded_programs import loaded_podium
 from model_server import LLAMA_CPP, LM_STUDIO, OLLAMA, VLLM, ModelServer
 from podium.team.team_file import open_pool
 from podium.workers.discovery.providers import known_providers
+from refused_commands import one_sentence
 
 
 @pytest.fixture(autouse=True)

@@ -8,10 +8,10 @@ import re
 from pathlib import Path
 
 import pytest
-from refused_commands import one_sentence
 
 from podium.errors import UsageError
 from podium.server.keys import Keys, is_loopback, open_key_store
+from refused_commands import one_sentence
 
 KEPT = Path("kept") / "keys.sqlite"
 

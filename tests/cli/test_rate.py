@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from refused_commands import one_sentence
 
 from podium.recordings import RecordedQuestion, RecordedResponse, RecordingWriter, ShownContext
 from podium.trace import Trace
 from podium.types import Profile
 from podium.workers.ratings import Ratings, Tally
+from refused_commands import one_sentence
 
 Podium = Callable[..., Any]
 WORKER = (

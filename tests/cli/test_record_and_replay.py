@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from refused_commands import one_sentence
 
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingHeader, RecordingWriter
+from refused_commands import one_sentence
 
 Podium = Callable[..., Any]
 SIMULATED = """

@@ -12,11 +12,11 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from refused_commands import one_sentence
 
 from loaded_programs import loaded_python
 from podium.recordings import Recording
 from podium_testing import FaultServer
+from refused_commands import one_sentence
 from scripted_team import write_sums
 
 Podium = Callable[..., Any]

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from refused_commands import one_sentence
 
 from podium.recordings import Recording, RecordingHeader
+from refused_commands import one_sentence
 from scripted_team import write_sums
 
 Podium = Callable[..., Any]

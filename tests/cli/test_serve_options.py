@@ -4,6 +4,7 @@ import socket
 import sys
 
 import pytest
+
 from refused_commands import one_sentence
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from refused_commands import one_sentence
 
 from loaded_programs import loaded_podium
 from podium.evals.study.result import Study
@@ -25,6 +24,7 @@ from podium.trace import Trace
 from podium.types import Question
 from podium.workers import Pool, ScriptedWorker
 from podium_testing import FaultServer
+from refused_commands import one_sentence
 
 Podium = Callable[..., Any]
 QUESTIONS, WORKERS = 40, ("ada", "bob", "cy", "dan", "eve")

@@ -9,11 +9,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from refused_commands import one_sentence
 
 from command_line import Podium
 from loaded_programs import loaded_podium
 from podium.cli.found_files import FoundFiles
+from refused_commands import one_sentence
 
 SETTINGS = """
 pool = "pool.toml"

@@ -4,10 +4,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from house_settings import TOML, House
 from hypothesis import given
 from hypothesis import strategies as st
 
+from house_settings import TOML, House
 from podium.config import SettingsSource, build, load, to_overrides
 from podium.errors import ConfigError
 

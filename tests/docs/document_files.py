@@ -18,8 +18,6 @@ from typing import Any
 
 from command_table import QUESTION
 from document_reader import Reader
-from shown_commands import ROOT, Block, blocks
-
 from podium.planners import Single
 from podium.recordings import RecordedQuestion, RecordedResponse, RecordingWriter
 from podium.rollout.run_folder import RunFolder
@@ -28,6 +26,7 @@ from podium.team import Runner
 from podium.types import Question
 from podium.workers.response_cache import ResponseCache
 from scripted_team import open_team
+from shown_commands import ROOT, Block, blocks
 from tiny_policy import write_policy
 
 _POOL = r"""(?s)\[\[worker\]\].*base_url = "http"""

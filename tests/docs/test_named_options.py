@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 
 from cyclopts import App
-from shown_commands import ROOT
 
 from podium.cli.app import build_app, verbs_for
+from shown_commands import ROOT
 from test_documents import PROSE, tracked
 
 CODE = (

@@ -5,8 +5,8 @@ from pathlib import Path
 import nbclient
 import nbformat
 import pytest
-from document_reader import conduct
 
+from document_reader import conduct
 from podium_testing import FaultServer
 
 NOTEBOOK = Path(__file__).parents[2] / "docs" / "library.ipynb"

@@ -7,6 +7,7 @@ import re
 from functools import cache
 
 import pytest
+
 from shown_commands import ROOT
 
 NAMED = re.compile(r"`((?:lab/|research/)?tests/[\w/]+\.py)::(\w+)`")

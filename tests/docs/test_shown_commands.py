@@ -16,17 +16,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from command_table import CHANGED, CHECKED, changed, checked
 from document_files import GROUND, Ground, lay
 from document_reader import DEFAULT, SERVE, Reader, conduct
-from named_commands import fault
-from shown_commands import DOCUMENTS, ROOT, SHELL, Block, Command, blocks, loose, named
-
 from loaded_programs import loaded_programs
 from model_server import OLLAMA, ModelServer
+from named_commands import fault
 from podium.cli.app import build_app
 from podium_testing import FaultServer
 from postgres_server import DATABASES
+from shown_commands import DOCUMENTS, ROOT, SHELL, Block, Command, blocks, loose, named
 
 BLOCKS = [block for path in DOCUMENTS for block in blocks(path) if block.language in SHELL]
 NAMED = [command for path in DOCUMENTS for command in named(path)]

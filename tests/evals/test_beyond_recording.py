@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from recorded_world import pool_of, replayed, spelled, tasks_of, world, write_recording
 
 from podium.evals import Evaluation, evaluate
 from podium.planner import Planner, PlanRequest
@@ -18,6 +17,7 @@ from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION, Budget, Profile
 from podium.workers import Pool, ScriptedWorker
 from podium.workflow import Access, PlanRules, Step, Workflow, parse, render
+from recorded_world import pool_of, replayed, spelled, tasks_of, world, write_recording
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,11 @@ import math
 from pathlib import Path
 
 import pytest
-from test_pareto_chart import shown
 
 from podium.evals import Comparison
 from podium.evals.comparison import ComparisonRow
 from podium.evals.comparison_table import comparison_markdown, table_notes
+from test_pareto_chart import shown
 
 
 def comparison(rows: tuple[ComparisonRow, ...]) -> Comparison:

@@ -1,8 +1,8 @@
 """An evaluation repeats exactly, weighs questions alike, and counts what it cannot blame on the planner."""
 
 import pytest
-from handmade_evaluations import rollout
 
+from handmade_evaluations import rollout
 from podium.config import build
 from podium.errors import ConfigError, UsageError, WorkerError
 from podium.evals import Evaluation, evaluate

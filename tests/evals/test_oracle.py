@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import permutations, product
 
 from graded_evaluations import column, graded
-
 from podium.evals.comparison import ORACLE, Comparison, comparison_row
 from podium.evals.comparison_table import table_notes
 from podium.evals.suite.comparisons import oracle_of

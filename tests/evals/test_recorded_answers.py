@@ -10,7 +10,6 @@ from statistics import fmean
 
 import numpy as np
 import pytest
-from recorded_world import TOKENS, pool_of, random_rows, replayed, tasks_of, world, write_recording
 
 from podium.evals.plan_selection import best_cascade, best_fixed_plan, best_vote
 from podium.evals.rating import measurable_workers, read_answers
@@ -25,6 +24,7 @@ from podium.team import Runner
 from podium.types import Budget
 from podium.workers import Pool
 from podium.workers.calculator import CalculatorWorker
+from recorded_world import TOKENS, pool_of, random_rows, replayed, tasks_of, world, write_recording
 
 WORKERS = ("ada", "bob", "cy", "dan")
 WEIGHTS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from graded_evaluations import column, graded
 
+from graded_evaluations import column, graded
 from podium.evals import Evaluation
 from podium.evals.report_sections import collapse_section
 

@@ -9,11 +9,11 @@ from random import Random
 
 import numpy as np
 import pytest
-from recorded_world import random_rows, replayed, tasks_of, write_recording
 
 from podium.evals.rating import read_answers
 from podium.planners.answers import AnswerMatrix, committee_accuracy, committee_cost
 from podium.recordings import RecordedQuestion, RecordedResponse
+from recorded_world import random_rows, replayed, tasks_of, write_recording
 
 Given = Sequence[Mapping[str, str]]
 """Of each question what each worker says in turn, a letter a sample; capitals are right."""

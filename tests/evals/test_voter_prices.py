@@ -6,7 +6,6 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from recorded_world import TOKENS, replayed, tasks_of, write_recording
 
 from podium.evals.plan_selection import voter_prices
 from podium.evals.rating import read_answers
@@ -18,6 +17,7 @@ from podium.team import Runner
 from podium.types import Price, Profile, Rating
 from podium.workers import Pool, VoteWorker
 from podium.workers.ratings import Ratings, Tally
+from recorded_world import TOKENS, replayed, tasks_of, write_recording
 
 LISTED = {"ada": 1.0, "bob": 2.0, "cy": 4.0, "dan": 8.0}
 MEASURED = {"ada": 3.0, "bob": 2.0, "cy": 1.0}

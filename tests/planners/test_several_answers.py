@@ -4,9 +4,9 @@ from itertools import product
 
 import numpy as np
 import pytest
-from planner_teams import answered, called, team
 
 from known_answers import known_answers
+from planner_teams import answered, called, team
 from podium.errors import ConfigError
 from podium.planners import open_baseline
 from podium.planners.cascade import Escalation

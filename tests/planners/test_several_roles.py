@@ -1,8 +1,8 @@
 """Planners that give workers roles: what each worker sees, and when a planner stops."""
 
 import pytest
-from planner_teams import answered, called, team
 
+from planner_teams import answered, called, team
 from podium.errors import ConfigError
 from podium.planners import find_baseline, open_baseline
 from podium.planners.mixture import AGGREGATE

@@ -13,6 +13,7 @@ from pathlib import Path
 from socket import socket
 
 import pytest
+
 from model_files import MODELS
 
 sys.path.append(str(Path(__file__).parents[2] / "runs"))

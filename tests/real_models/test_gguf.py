@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_files import MODELS
 
+from model_files import MODELS
 from podium.errors import ConfigError, WorkerError
 from podium.types import Message
 from podium.workers.base import Request

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+
 from model_files import MODELS
 
 sys.path.append(str(Path(__file__).parents[1] / "server"))

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from importer_sources import imported, refused
 
+from importer_sources import imported, refused
 from podium.errors import ConfigError
 from podium.recordings import RecordedResponse, RecordingWriter
 from podium.recordings.importers import ImportReport

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from importer_sources import imported, refused
 
+from importer_sources import imported, refused
 from podium.errors import UsageError
 from podium.recordings import Recording, RecordingWriter
 from podium.recordings.importers import ImportReport

@@ -22,7 +22,6 @@ from pathlib import Path
 
 from attacks import ATTACKS, Attack
 from bombs import BOMBS
-
 from podium.sandbox import interpreter
 from podium.sandbox.inside.run_limits import MIB, RunLimits
 from podium.sandbox.isolation import Bubblewrap, Isolation, PlainProcess

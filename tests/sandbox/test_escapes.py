@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
 from attack_runs import (
     ANONYMOUS,
     LONG,
@@ -23,7 +24,6 @@ from attack_runs import (
     run_attacks,
 )
 from attacks import Attack
-
 from podium.sandbox.isolation import PlainProcess
 from podium.sandbox.sandbox_pool import SandboxPool
 

@@ -15,8 +15,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from attack_runs import isolations_here, left
 
+from attack_runs import isolations_here, left
 from podium.errors import ConfigError, GraderError
 from podium.event_loops import PerLoop
 from podium.sandbox.inside.run_limits import RunLimits

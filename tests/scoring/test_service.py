@@ -8,7 +8,6 @@ import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from scripted_session import ACCEPT, BROKEN, CHECKED, RIGHT, TASKS, UNREADABLE, WRONG, make_session
 
 from podium.config import build
 from podium.errors import (
@@ -25,6 +24,7 @@ from podium.scoring import RolloutRequest, ScoringClient, ScoringSettings
 from podium.scoring.protocol import ErrorReply
 from podium.scoring.service import serve_session
 from podium_testing import FaultServer
+from scripted_session import ACCEPT, BROKEN, CHECKED, RIGHT, TASKS, UNREADABLE, WRONG, make_session
 
 KEY = "s3cret"
 

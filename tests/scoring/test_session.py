@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-from scripted_session import ACCEPT, BROKEN, CHECKED, RIGHT, TASKS, UNREADABLE, WRONG, make_session
 
 from podium.calls import Dispatcher
 from podium.config import build
@@ -13,6 +12,7 @@ from podium.scoring.session import trace_id
 from podium.types import Profile
 from podium.workers.function import FunctionWorker
 from podium.workers.pool import Pool
+from scripted_session import ACCEPT, BROKEN, CHECKED, RIGHT, TASKS, UNREADABLE, WRONG, make_session
 
 
 def rollout(*plans, task="sums/6", seed="0", number=0):

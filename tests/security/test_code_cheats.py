@@ -10,11 +10,11 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
-from cheats import APART
-from suite_cheats import TOGETHER
 
+from cheats import APART
 from podium.errors import GraderError
 from podium.tasks.graders.code_grader import Code
+from suite_cheats import TOGETHER
 
 # Short, since some of them never end; what is wrong here in time would be wrong later.
 GRADER = Code(allow_weak_sandbox=True, seconds=1, total_seconds=2, memory_mb=512)

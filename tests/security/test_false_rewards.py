@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Iterator
 
 import pytest
-from false_rewards import HARMLESS, LETTERS, NUMBERS, ONE_LETTER, READ, SIGNS, WORDS
 
+from false_rewards import HARMLESS, LETTERS, NUMBERS, ONE_LETTER, READ, SIGNS, WORDS
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.choice import Choice
 from podium.tasks.graders.math_graders import Math, Numeric

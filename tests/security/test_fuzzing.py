@@ -13,10 +13,10 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import pytest
-from fuzzing_seeds import ANSWERS, BODIES, PLANS, first
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fuzzing_seeds import ANSWERS, BODIES, PLANS, first
 from plan_texts import plan_like
 from podium.errors import GraderError
 from podium.sandbox.inside.packing import pack

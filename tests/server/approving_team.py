@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from chat_model import ChatModel, Say, chat_model
-
 from podium.workers.pool import Pool
 from podium.workflow import Access, Step, Workflow, render
 

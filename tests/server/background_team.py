@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from chat_model import ChatModel, Say
 from openai import OpenAI
+
+from chat_model import ChatModel, Say
 from running_server import until
 
 STEPS = ("alpha", "beta", "gamma")

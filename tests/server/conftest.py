@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 
 import pytest
-from running_server import Serve, capable_worker
 
 from podium.workers.pool import Pool
 from podium_testing import FaultServer, capable
 from postgres_server import DATABASES
+from running_server import Serve, capable_worker
 
 collect_ignore = [] if "postgresql" in DATABASES else ["api/test_replicas_events.py"]
 if find_spec("anthropic") is None:

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import openai_client
 import pytest
-from chat_model import ChatModel, Say, chat_model
-from running_server import Serve
 
+import openai_client
+from chat_model import ChatModel, Say, chat_model
 from podium.planners import Single
 from podium.server.answer_state import CallId, ProviderStates, with_state, worker_letters, write_state
 from podium.server.keys import ANONYMOUS
@@ -24,6 +23,7 @@ from podium.trace import Plan, Reply, RoundTrace, Span
 from podium.types import Message, Profile, ProviderState, ToolCall, Usage
 from podium.workers.pool import Pool
 from podium.workflow import Step, Workflow
+from running_server import Serve
 from sample_traces import build_trace
 
 SIGNED = {"google": {"thought_signature": "c2lnbmF0dXJl"}}

@@ -11,17 +11,17 @@ from typing import Any
 
 import httpx
 import pytest
+
 from approving_team import PLAN, TEXT_PLANS, approving_team, is_planning
 from chat_model import ChatModel, Say, chat_model
 from key_storage import KeyStorage
-from running_server import Serve, until
-
 from podium.errors import StoreError
 from podium.executor.estimate import ASSUMED_TOKENS
 from podium.server import approval
 from podium.server.keys.caller import KeyAllowance
 from podium.workers.pool import Pool
 from podium.workflow import Access, Step, Workflow, render
+from running_server import Serve, until
 
 ASKED = [{"role": "user", "content": "What is 6 x 7?"}]
 EDITED = render(Workflow((Step(1, "Multiply twice."), Step(0, "Decide.", Access(steps=(0,))))))

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import openai_client
 import pytest
-from running_server import Serve
 
+import openai_client
 from podium.server.cached_conversations import CachedConversations
 from podium.server.keys import ANONYMOUS, Caller
 from podium.team.team_file import open_pool
@@ -18,6 +17,7 @@ from podium.trace import Plan, Reply, RoundTrace, Span, Trace
 from podium.types import NO_USAGE, AnswerOptions, Message, Question, Usage
 from podium.workflow import Acceptance
 from podium_testing import Answer, FaultServer, PromptCache
+from running_server import Serve
 
 POOL = """
 [conductor]

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import openai_client
 import pytest
-from running_server import Serve
 
+import openai_client
 from podium_testing import Answer, FaultServer, PromptCache
+from running_server import Serve
 
 POOL = """
 [[worker]]

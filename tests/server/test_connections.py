@@ -7,10 +7,10 @@ from contextlib import contextmanager
 
 import pytest
 from openai import AsyncOpenAI
-from served_process import pool_file, served
 
 from podium_testing import FaultServer
 from scripted_team import write_team
+from served_process import pool_file, served
 
 LONG = [140_000, 2_000_000]
 """Characters of a question: more than a head may have, and as many as a long context has."""

@@ -16,11 +16,11 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from key_storage import KeyStorage
-from running_server import Serve
 
+from key_storage import KeyStorage
 from podium.errors import APIError
 from podium.server.body_limits import decode_body
+from running_server import Serve
 
 if sys.version_info >= (3, 14):
     from compression import zstd

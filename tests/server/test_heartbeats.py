@@ -11,15 +11,15 @@ from typing import Any
 
 import httpx
 import openai
-import openai_client
 import pytest
-from chat_model import ChatModel, Say, chat_model
-from running_server import Serve
 
+import openai_client
+from chat_model import ChatModel, Say, chat_model
 from chat_worker import ChatClient, chat_worker
 from podium.server import streaming
 from podium.types import Limits, Profile
 from podium.workers.pool import Pool
+from running_server import Serve
 
 ASKED: list[Any] = [{"role": "user", "content": "What is 6 x 7?"}]
 BODIES: dict[str, tuple[str, dict[str, Any]]] = {

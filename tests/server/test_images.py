@@ -8,10 +8,10 @@ from typing import Any
 
 import httpx
 import pytest
-from chat_model import ChatModel, chat_model
-from running_server import Serve
 
+from chat_model import ChatModel, chat_model
 from podium.workers.pool import Pool
+from running_server import Serve
 
 DATA = "data:image/png;base64,iVBORw0KGgo="
 CHAT = {"type": "image_url", "image_url": {"url": DATA}}

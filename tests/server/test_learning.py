@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import httpx
-from running_server import Serve
 
 from podium.types import Profile, Rating
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
+from running_server import Serve
 
 FIRST = """\
 model_id = [0]

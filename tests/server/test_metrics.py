@@ -4,9 +4,9 @@ import asyncio
 
 import httpx
 import pytest
-from key_storage import KeyStorage
 from prometheus_client.parser import text_string_to_metric_families
 
+from key_storage import KeyStorage
 from podium.errors import WorkerError
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter
 from podium.team.team_file import open_pool

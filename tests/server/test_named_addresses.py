@@ -8,10 +8,10 @@ from typing import Any
 
 import httpx
 import pytest
-from running_server import Serve
 
 from podium.team.team_file import open_pool
 from podium_testing import FaultServer
+from running_server import Serve
 
 POOL = '[[worker]]\nname = "a"\nkind = "openai"\nmodel = "m"\nbase_url = "{url}"\nsees = true\n'
 TEXT, INPUT = ({"type": kind, "text": "What is this?"} for kind in ("text", "input_text"))

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, seed, settings
-from running_server import Serve
 from schemathesis import GenerationMode, checks
+
+from running_server import Serve
 
 _CLAIMS = [
     checks.not_a_server_error,

@@ -16,14 +16,14 @@ from typing import Any
 
 import httpx
 import pytest
+
 from background_team import pronounce_dead
 from chat_model import ChatModel, Say, chat_model
 from key_storage import KeyStorage
 from openai_client import client
+from podium.store import TraceStore
 from running_server import until
 from served_process import WAIT_S, Served, command, pool_file, processes_of, served
-
-from podium.store import TraceStore
 
 TWO = ("--processes", "2", "--planner", "single:ada")
 INPUT_TOKENS = 100

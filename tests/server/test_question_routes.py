@@ -11,9 +11,9 @@ import fastapi
 import httpx
 import pytest
 import starlette
-from running_server import Serve
 
 import podium
+from running_server import Serve
 
 COUNTED = tuple(str(Path(module.__file__ or "").parent) for module in (podium, fastapi, starlette))
 MOST_CALLS = 690

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import httpx
 import pytest
-from hostile_bodies import ASK, CHAT, HELLO, HOSTILE, RESPONSES, chat, text, tool
 from pydantic import ValidationError
-from served_process import served
 
+from hostile_bodies import ASK, CHAT, HELLO, HOSTILE, RESPONSES, chat, text, tool
 from podium.server.api.ask import AskBody
 from podium.server.openai.chat_body import ChatBody
 from podium.server.openai.responses_body import ResponseBody
 from scripted_team import write_team
+from served_process import served
 from tiny_policy import write_policy
 
 MORE_KIB = 400 * 2**10

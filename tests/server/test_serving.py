@@ -5,11 +5,11 @@ import json
 import signal
 
 import httpx
-from served_process import pool_file, served
 
 from podium.store import TraceStore
 from podium_testing import FaultServer, Rule, SlowFirstByte, Status
 from scripted_team import write_team
+from served_process import pool_file, served
 
 TOGETHER = 20
 

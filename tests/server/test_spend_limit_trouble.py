@@ -2,10 +2,10 @@
 
 import httpx
 import pytest
-from running_server import Serve
 
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
+from running_server import Serve
 from unavailable_spend_limit import Away
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import httpx
 import pytest
-from chat_model import ChatModel, Say, chat_model
-from running_server import Serve
 
+from chat_model import ChatModel, Say, chat_model
 from podium.workers.calculator import CalculatorWorker
 from podium.workers.pool import Pool
 from podium.workers.vote import VoteWorker
+from running_server import Serve
 
 SCHEMA = {"name": "answer", "schema": {"type": "object", "properties": {"n": {"type": "integer"}}}}
 FORMAT = {"type": "json_schema", "json_schema": SCHEMA}

@@ -6,10 +6,9 @@ import pytest
 pytest.importorskip("opentelemetry.sdk.trace", reason="needs the extra otel")
 
 from collector import collecting, said
-from served_process import pool_file, served
-
 from podium_testing import Answer, FaultServer, Rule, Status
 from scripted_team import write_team
+from served_process import pool_file, served
 from tiny_policy import write_policy
 
 CHAT = "/v1/chat/completions"

@@ -10,10 +10,10 @@ from typing import Any
 
 import httpx
 import pytest
-from running_server import Serve
 
 from podium_testing import FaultServer, RefusedParameters, Rule, Status, StrictTemplate, Verbatim
 from podium_testing.exchange import Fault
+from running_server import Serve
 
 HI = [{"role": "user", "content": "What is 2 + 2?"}]
 Start = Callable[..., FaultServer]

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import openai_client
 import pytest
-from running_server import Serve
 
+import openai_client
 from podium_testing import FaultServer, capable
+from running_server import Serve
 
 POOL = """
 [conductor]

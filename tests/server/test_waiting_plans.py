@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from approving_team import PLAN
 
+from approving_team import PLAN
 from podium.calls import Dispatcher
 from podium.errors import APIError
 from podium.planner import PrewrittenPlans

@@ -7,7 +7,6 @@ from math import log
 
 import pytest
 import torch
-from tiny_run import SHAPE, make_group
 
 from podium.train.objective import LOSSES, mean_over_completions, mean_over_limits
 from podium.train.runtime import named_generator
@@ -15,6 +14,7 @@ from podium.train.settings import GRPOSettings
 from podium.train.shared_prefix.batch import MicroBatch, TrainingRow, count_trainable_tokens, micro_batches
 from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.update import accumulate
+from tiny_run import SHAPE, make_group
 
 Group = list[TrainingRow]
 MAX_TOKENS = 9

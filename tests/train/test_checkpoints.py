@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-from tiny_run import write_start
 
 from podium.train.runtime import named_generator
 from podium.train.shared_prefix.checkpoints import Checkpoints, read_model, write_model
 from podium.train.shared_prefix.update import adamw, optimizer_step
+from tiny_run import write_start
 
 
 def stepped(model: torch.nn.Module, optimizer: torch.optim.Optimizer, name: str) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tiny_run import PLANS, SETTINGS, Unreliable, make_session, make_settings, run, write_start
 
 from podium.errors import UsageError
 from podium.rollout import RewardSettings
@@ -14,6 +13,7 @@ from podium.scoring import RolloutRequest, Score
 from podium.train.preflight import preflight
 from podium.train.sft_run import run_sft
 from podium.types import Message
+from tiny_run import PLANS, SETTINGS, Unreliable, make_session, make_settings, run, write_start
 
 WEIGHTS = (0.0, 5000.0)
 

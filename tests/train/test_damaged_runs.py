@@ -11,13 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tiny_run import SHORT, make_settings, run, write_start
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.config import build
 from podium.errors import CheckpointError, ConfigError, RunMismatchError, StoreError
 from podium.train.settings import TrainSettings
 from small_disk import small_disk
+from tiny_run import SHORT, make_settings, run, write_start
 
 
 @pytest.fixture(scope="module")

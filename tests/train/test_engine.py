@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 import torch
 from pydantic import ValidationError
-from tiny_run import SETTINGS, SHAPE, SHORT, make_settings, run, write_start
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from podium.conductor.checkpoint import Checkpoint
@@ -28,6 +27,7 @@ from podium.train.objective import ADVANTAGES, LOSSES, Advantages, Rewards, mean
 from podium.train.settings import GRPOSettings
 from podium.train.shared_prefix.checkpoints import read_model
 from podium.train.shared_prefix.grpo import find_problems
+from tiny_run import SETTINGS, SHAPE, SHORT, make_settings, run, write_start
 
 KILLED_AT = 4
 """The iteration of a run that is killed."""

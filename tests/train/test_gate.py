@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_run import SETTINGS, run, write_start
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import UsageError
@@ -21,6 +20,7 @@ from podium.train.metrics import batch_figures, check_gate
 from podium.train.rollouts import RolloutSample
 from podium.train.schedule import ScheduledGroup
 from podium.train.settings import GateSettings, TrainSettings
+from tiny_run import SETTINGS, run, write_start
 
 WHOLE = GateSettings(readable=0.9, first_worker_entropy=0.6, all_workers=True, all_steps=True, topologies=3)
 GOOD = [("ada",), ("bram", "ada"), ("ada", "bram", "ada"), ("bram",)]

@@ -8,7 +8,6 @@ from itertools import takewhile
 from math import log
 
 import pytest
-from tiny_run import END, write_start
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.train.rollouts import RolloutSample, RoundSampling
@@ -20,6 +19,7 @@ from podium.train.shared_prefix.grpo import advantages_of, make_group
 from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.sampler import GroupSampler, common_prefix
 from podium.train.shared_prefix.update import ReferencePolicy
+from tiny_run import END, write_start
 
 GROUP = 3
 PROMPTS = ((1, 4, 8, 9, 7), (1, 4, 10, 11, 12, 7))

@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 import torch
 from peft import PeftModel
-from test_model import SHAPES, fresh, tokens
-from tiny_run import SHAPE, write_start
 from transformers import AutoModelForCausalLM
 
 from podium.conductor.checkpoint import Checkpoint
@@ -30,6 +28,8 @@ from podium.train.shared_prefix.grpo import find_problems
 from podium.train.shared_prefix.lora import LoraSettings, add_lora, lora_layers
 from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.update import adamw, optimizer_step
+from test_model import SHAPES, fresh, tokens
+from tiny_run import SHAPE, write_start
 
 Settings = dict[str, Any]
 RANK = LoraSettings(r=3, lora_alpha=12)

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny_run import SHAPE, make_group, write_start
 from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen2Config, Qwen2ForCausalLM
 
 from podium.conductor.checkpoint import Checkpoint
@@ -19,6 +18,7 @@ from podium.train.shape import ModelShape
 from podium.train.shared_prefix.batch import micro_batches
 from podium.train.shared_prefix.checkpoints import companion_files, read_model, write_model
 from podium.train.shared_prefix.policy_model import PolicyModel, token_logprobs
+from tiny_run import SHAPE, make_group, write_start
 
 SHAPES = {
     "grouped queries, tied": SHAPE,

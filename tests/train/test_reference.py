@@ -7,7 +7,6 @@ from statistics import fmean, stdev
 
 import pytest
 import torch
-from tiny_run import SHAPE, draw_groups, make_group
 
 from podium.train.objective import kl_to_reference
 from podium.train.runtime import named_generator
@@ -15,6 +14,7 @@ from podium.train.settings import GRPOSettings
 from podium.train.shared_prefix.batch import TrainingRow
 from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.update import ReferencePolicy, accumulate, adamw, update
+from tiny_run import SHAPE, draw_groups, make_group
 
 PROMPT = [1, 5, 9, 7, 4]
 SUFFIXES = ((),) * 30 + ((8, 10),) * 30 + ((8,),) * 4

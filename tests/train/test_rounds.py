@@ -8,7 +8,6 @@ from statistics import fmean
 import pytest
 import torch
 from pydantic import ValidationError
-from tiny_run import SETTINGS, Unreliable, run, write_start
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import ServiceError
@@ -16,6 +15,7 @@ from podium.rollout.run_folder import RunFolder
 from podium.scoring import RolloutRequest, Score
 from podium.train.settings import GRPOSettings
 from podium.train.shared_prefix.checkpoints import read_model
+from tiny_run import SETTINGS, Unreliable, run, write_start
 
 HELD = SETTINGS.model_copy(
     update={"iterations": 5, "save_every": 2, "beta": 0.05, "skip_suffix_min_prob": 0.99}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tiny_run import SHAPE, draw_groups
 from torch.utils.flop_counter import FlopCounterMode
 
 from podium.train.objective import mean_over_tokens
@@ -12,6 +11,7 @@ from podium.train.runtime import named_generator
 from podium.train.shared_prefix.batch import TrainingRow, micro_batches
 from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.update import completion_logprobs
+from tiny_run import SHAPE, draw_groups
 
 PROMPTS = [[1, 5, 9, 7, 4], [1, 8, 8], [1, 4, 5, 6, 7, 8, 9, 10]]
 

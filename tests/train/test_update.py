@@ -8,7 +8,6 @@ from random import Random
 import pytest
 import torch
 from datasets import Dataset
-from tiny_run import SHAPE, make_group, write_start
 from transformers import AutoTokenizer
 from trl import GRPOConfig, GRPOTrainer
 
@@ -19,6 +18,7 @@ from podium.train.shared_prefix.batch import TrainingRow, micro_batches
 from podium.train.shared_prefix.checkpoints import read_model, stored_tensors
 from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.update import accumulate, adamw, completion_logprobs, update
+from tiny_run import SHAPE, make_group, write_start
 
 Group = list[TrainingRow]
 MAX_TOKENS = 9

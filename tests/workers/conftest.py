@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from chat_endpoint import KEY, Endpoint, started
 
+from chat_endpoint import KEY, Endpoint, started
 from chat_worker import ChatClient
 
 

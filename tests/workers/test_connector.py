@@ -2,8 +2,8 @@ import asyncio
 from types import SimpleNamespace
 
 import aiohttp
-from chat_endpoint import ask
 
+from chat_endpoint import ask
 from chat_worker import ChatClient
 from podium.workers.connections import OPENING, Connections
 from podium_testing import FaultServer

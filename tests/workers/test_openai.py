@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from chat_endpoint import KEY, MESSAGES, Endpoint
 
+from chat_endpoint import KEY, MESSAGES, Endpoint
 from chat_worker import ChatClient, chat_worker
 from podium.errors import ConfigError
 from podium.team.team_file import open_pool

@@ -5,9 +5,8 @@ Read with three workers and five steps at most.
 
 from __future__ import annotations
 
-from workflow_cases import ALL, ONE, PREVIOUS, Accepted, lists, plan
-
 from podium.workflow import Acceptance, Access
+from workflow_cases import ALL, ONE, PREVIOUS, Accepted, lists, plan
 
 ACCEPTED_VALUES = [
     # -- brackets

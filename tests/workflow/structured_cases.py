@@ -5,9 +5,8 @@ Read with the three workers `NAMES` and five steps at most.
 
 from __future__ import annotations
 
-from workflow_cases import ALL, PREVIOUS, TWO, Accepted, lists, plan, refused
-
 from podium.workflow import Acceptance, Access
+from workflow_cases import ALL, PREVIOUS, TWO, Accepted, lists, plan, refused
 
 NAMES = ("coder", "Vote", "writer")
 OBJECT = (

@@ -3,17 +3,12 @@ from __future__ import annotations
 import time
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
 from accepted_drafts import ACCEPTED_DRAFTS
 from accepted_formatting import ACCEPTED_FORMATTING
 from accepted_values import ACCEPTED_VALUES
-from hypothesis import example, given
-from hypothesis import strategies as st
-from refused_access import REFUSED_ACCESS
-from refused_forms import REFUSED_FORMS
-from refused_marks import REFUSED_MARKS
-from refused_sense import REFUSED_SENSE
-from workflow_cases import ONE, TWO, Accepted, Refused, lists
-
 from plan_texts import WORKERS, damaged, plan_like, workflows
 from podium.workflow import (
     Acceptance,
@@ -26,6 +21,11 @@ from podium.workflow import (
     render,
     text_before_lists,
 )
+from refused_access import REFUSED_ACCESS
+from refused_forms import REFUSED_FORMS
+from refused_marks import REFUSED_MARKS
+from refused_sense import REFUSED_SENSE
+from workflow_cases import ONE, TWO, Accepted, Refused, lists
 
 ACCEPTED = ACCEPTED_FORMATTING + ACCEPTED_DRAFTS + ACCEPTED_VALUES
 REFUSED = REFUSED_FORMS + REFUSED_MARKS + REFUSED_SENSE + REFUSED_ACCESS

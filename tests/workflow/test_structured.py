@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from structured_cases import ACCEPTED_OBJECTS, NAMES, OBJECT, REFUSED_OBJECTS, one
-from workflow_cases import TWO, Accepted, Refused, lists, plan
 
 from podium.workflow import PlanError, PlanRules, parse, thought_in
+from structured_cases import ACCEPTED_OBJECTS, NAMES, OBJECT, REFUSED_OBJECTS, one
+from workflow_cases import TWO, Accepted, Refused, lists, plan
 
 
 @pytest.mark.parametrize("case", ACCEPTED_OBJECTS, ids=lambda case: case.dress)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-from hub_files import TEXT, TEXTS, WHOLE, Case, Table, ends, letter_of, options_of
 
+from hub_files import TEXT, TEXTS, WHOLE, Case, Table, ends, letter_of, options_of
 from podium.tasks.task import Task
 from podium_research.task_sets.choice_sets import GPQA, MMLU, MMLUPro
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-from hub_files import TEXT, TEXTS, Case, Table
 
+from hub_files import TEXT, TEXTS, Case, Table
 from podium.tasks.task import Task
 from podium_research.task_sets.code_sets import MBPP, HumanEval
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from code_cases import EQUALS_ALL, by_id, fenced
 from hub_files import TEXT, Case, Table
-
 from podium_research.task_sets.livecodebench import LiveCodeBench
 
 

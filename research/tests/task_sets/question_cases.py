@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
 import pyarrow as pa
-from hub_files import TEXT, WHOLE, Case, Rows, Said, Table, ends
 
+from hub_files import TEXT, WHOLE, Case, Rows, Said, Table, ends
 from podium_research.task_sets.math_sets import AIME, GSM8K, MATH, MATH500, Subject
 from podium_research.task_sets.rlpr import RLPR
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
+
 from code_cases import by_id, wrong
 from hub_files import TEXT, Case, Table
-
 from podium_research.task_sets.code_sets import BigCodeBench
 
 COUNTED = """\

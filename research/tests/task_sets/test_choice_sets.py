@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from choice_cases import CANARY, CASES, GPQA_COLUMNS, gpqa_row
 from hub_files import opened
-
 from podium.config import build
 from podium.errors import ConfigError
 

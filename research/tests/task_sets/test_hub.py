@@ -13,9 +13,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
 from hub_files import apart
 from hub_server import REVISION, serving
-
 from podium.errors import ConfigError
 from podium.tasks import open_tasks
 from podium.tasks.overlap import question_key

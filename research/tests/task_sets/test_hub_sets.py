@@ -6,17 +6,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from choice_cases import CASES as CHOICE
 from code_cases import CASES as CODE
 from contest_cases import CASES as CONTEST
 from hub_files import Case, all_tasks, apart, opened
-from question_cases import CASES as QUESTION
-from suite_cases import CASES as SUITE
-
 from podium.errors import ConfigError
 from podium.tasks.sets.base import task_key
 from podium.tasks.task import Task
 from podium_research.task_sets.code_sets import CodeSet
+from question_cases import CASES as QUESTION
+from suite_cases import CASES as SUITE
 
 CASES = {**QUESTION, **CHOICE, **CODE, **SUITE, **CONTEST}
 NOTHING = ("", " \n", "I do not know.", "Answer:", "\\boxed{}", "<answer></answer>", "```python\n```")

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from code_cases import fenced
 from contest_cases import ADDS, ADDS_BOTH, contest_row, function_row, packed
 from hub_files import TEXT, Table, lay
-
 from podium.config import build
 from podium.errors import ConfigError, GraderError
 from podium.tasks.task_file import disjoint_splits

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hub_files import all_tasks, opened
-from question_cases import CASES
 
+from hub_files import all_tasks, opened
 from podium.config import build
 from podium_research.task_sets.math_sets import MATH, boxed_gold
 from podium_research.task_sets.rlpr import RLPR
+from question_cases import CASES
 
 
 @pytest.mark.parametrize(

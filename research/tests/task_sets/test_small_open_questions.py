@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hub_files import TEXT, TEXTS, WHOLE, Table, lay
 
+from hub_files import TEXT, TEXTS, WHOLE, Table, lay
 from podium.tasks import open_tasks
 from podium.tasks.sets.base import task_key
 from podium.tasks.task_file import read_task_file

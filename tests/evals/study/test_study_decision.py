@@ -9,7 +9,6 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from scipy.stats import multinomial
-from simulated_answers import cheap_is_as_good, nothing_helps, votes_help
 
 from podium.evals.study.decision import StudyDecision, decide, simultaneous_intervals
 from podium.evals.study.methods import (
@@ -23,6 +22,7 @@ from podium.evals.study.methods import (
 from podium.evals.study.result import Bounds
 from podium.planners import Single
 from podium.planners.answers import AnswerMatrix, Floats, select_questions
+from simulated_answers import cheap_is_as_good, nothing_helps, votes_help
 
 
 def without_routers(answers: AnswerMatrix) -> Iterator[StudyMethod]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from simulated_answers import cheap_is_as_good, nothing_helps, votes_help
 
 from podium.evals.study.decision import decide
 from podium.evals.study.judges import NearMisses
@@ -13,6 +12,7 @@ from podium.evals.study.methods import crossfit, methods_for
 from podium.evals.study.report import study_html, study_markdown
 from podium.evals.study.result import Bounds, Study
 from podium.planners.answers import AnswerMatrix, select_questions
+from simulated_answers import cheap_is_as_good, nothing_helps, votes_help
 
 
 def study_of(answers: AnswerMatrix, **known: object) -> Study:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from suites import check
 
 from evals.graded_evaluations import column, graded
 from podium.evals import Evaluation
 from podium.evals.answer_files import AnswerFiles
 from podium.evals.suite.comparisons import comparison_of
+from suites import check
 
 
 def test_a_planner_that_each_seed_chose_anew_is_named_for_each(tmp_path: Path) -> None:

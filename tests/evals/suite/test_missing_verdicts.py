@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from suites import ALONE, check
 
 from podium.evals.comparison import Comparison
 from podium.evals.suite.comparisons import comparison_of, evaluations_of
 from podium.evals.suite.suite_run import run_suite
 from podium_testing import FaultServer
+from suites import ALONE, check
 from tiny_policy import write_policy
 
 

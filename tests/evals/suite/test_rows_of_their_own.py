@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from suites import answers, check, data, run
 
 from evals.recorded_world import world, write_recording
 from podium.errors import ConfigError, UsageError
@@ -15,6 +14,7 @@ from podium.evals.answer_files import AnswerFiles
 from podium.evals.comparison import ORACLE
 from podium.evals.suite.comparisons import comparison_of, evaluations_of
 from podium.evals.suite.suite_run import run_suite
+from suites import answers, check, data, run
 from tiny_policy import write_policy
 
 TEAM: dict[str, Any] = {"name": data()[1]}

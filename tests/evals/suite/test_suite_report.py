@@ -10,13 +10,13 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from suites import check, data
 
 from podium.errors import UsageError
 from podium.evals.answer_files import RESULTS
 from podium.evals.suite.manifest import SUITE
 from podium.evals.suite.report import write_report
 from podium.evals.suite.suite_run import run_suite
+from suites import check, data
 
 PLANNERS = [
     {"planner": "committee:xia+yan+zoe", "label": "ours", "controls": ["random-plans", "best-worker"]},

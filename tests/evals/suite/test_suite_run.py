@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from suites import ALONE, answers, check, data, policy, run
 
 from podium.errors import ConfigError, UsageError
 from podium.evals.answer_files import RESULTS, AnswerFiles
@@ -23,6 +22,7 @@ from podium.rollout.pool_sampling import PoolSampler, PoolSampling
 from podium.tasks.task import TaskSet
 from podium.team.team_file import open_pool
 from podium_testing import FaultServer, Rule, Status
+from suites import ALONE, answers, check, data, policy, run
 from tiny_policy import write_policy
 
 POLICY = policy()

@@ -7,10 +7,10 @@ import anthropic
 import httpx
 import pytest
 from anthropic import Anthropic
-from running_server import Serve, capable_worker
 
 from podium.workers.pool import Pool
 from podium_testing import Answer, FaultServer, Rule, Status
+from running_server import Serve, capable_worker
 
 ASKED: list[Any] = [{"role": "user", "content": "Say only blue"}]
 WEATHER: Any = {

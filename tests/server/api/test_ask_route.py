@@ -6,12 +6,12 @@ from typing import Any
 
 import httpx
 import pytest
-from chat_model import Say, chat_model
-from running_server import Serve, until
 
+from chat_model import Say, chat_model
 from podium.store import TraceStore
 from podium.trace import Trace
 from podium.workers.pool import Pool
+from running_server import Serve, until
 
 
 def kept(path: Path, trace_id: str) -> Trace:

@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+
 from key_storage import KeyStorage
 from running_server import Serve
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-from viewer_traces import keep, plain, troubled
 
 from podium.server.api.pool import call_histories
+from viewer_traces import keep, plain, troubled
 
 
 def test_workers_come_with_prices_states_and_planners(serve) -> None:

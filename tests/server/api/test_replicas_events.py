@@ -7,12 +7,12 @@ import threading
 from pathlib import Path
 
 import httpx
-from chat_model import Say, chat_model
-from running_server import Serve
 
+from chat_model import Say, chat_model
 from podium.server.api import traces
 from podium.store import TraceStore
 from podium.workers.pool import Pool
+from running_server import Serve
 
 
 def read(url: str) -> list[tuple[str, dict[str, object]]]:

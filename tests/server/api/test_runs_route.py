@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import httpx
-from viewer_traces import keep, of_sums, plain
 
 from podium.rollout.run_folder import RunFolder
 from podium.store import TraceStore
 from podium.trace import Trace
+from viewer_traces import keep, of_sums, plain
 
 ROW = {"iteration": 0, "reward": 0.5, "accuracy": 0.25, "valid": 1.0, "steps": 2.0, "workers": {"ada": 1.0}}
 

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
-from key_storage import KeyStorage
-from viewer_traces import keep, plain
 
+from key_storage import KeyStorage
 from podium.spending.shared_spend_limit import SharedSpendLimit
 from podium.store.spend import MAX_DAYS
+from viewer_traces import keep, plain
 
 DAYS = {"since": "2026-03-01", "until": "2026-03-02"}
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import httpx
 import pytest
-from chat_model import ChatModel, Say, chat_model
-from running_server import Serve, until
 
+from chat_model import ChatModel, Say, chat_model
 from podium.server.api import traces
 from podium.trace import Trace
 from podium.workers.pool import Pool
+from running_server import Serve, until
 
 Event = tuple[str, str, dict[str, Any]]
 

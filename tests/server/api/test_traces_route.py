@@ -12,12 +12,12 @@ from typing import Any
 
 import httpx
 import pytest
-from key_storage import KeyStorage
-from running_server import Serve
 
+from key_storage import KeyStorage
 from podium.trace import Trace
 from podium.trace.explanation import Explanation, explain_answer
 from podium.trace.serialization import read_jsonl
+from running_server import Serve
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from client_table import ANSWERS, CLIENTS, Client
 from client_team import MADE, endpoint, team
 

@@ -10,6 +10,7 @@ import os
 import subprocess
 
 import pytest
+
 from client_team import MADE
 
 

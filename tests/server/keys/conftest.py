@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from key_storage import KeyStorage
 
+from key_storage import KeyStorage
 from postgres_server import DATABASES
 
 collect_ignore = [] if "postgresql" in DATABASES else ["test_keys_postgres.py"]

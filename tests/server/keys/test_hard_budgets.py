@@ -9,11 +9,11 @@ from typing import Any
 
 import httpx
 import pytest
-from key_storage import KeyStorage
-from served_process import served
 
+from key_storage import KeyStorage
 from podium.spending.spend_limit import NANO_PER_USD
 from podium_testing import Answer, FaultServer
+from served_process import served
 
 LIMIT_USD = 0.05
 QUESTIONS = 24

@@ -12,9 +12,9 @@ from random import Random
 from typing import Any
 
 import pytest
-from key_storage import KeyStorage
 from sqlalchemy import Executable
 
+from key_storage import KeyStorage
 from podium.errors import APIError, StoreError
 from podium.server.keys import Caller, Keys
 from podium.server.keys.caller import NANO_PER_USD

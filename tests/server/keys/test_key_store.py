@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from key_storage import KeyStorage
 
+from key_storage import KeyStorage
 from podium.errors import UsageError
 from podium.server.keys.key_store import KeySpending, KeyStore, NewKey, StoredKey
 from podium.server.keys.keys import FILE

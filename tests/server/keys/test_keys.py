@@ -19,16 +19,16 @@ from urllib.error import HTTPError
 import httpx
 import openai
 import pytest
-from key_storage import KeyStorage
 from openai import OpenAI
-from openai_client import client
-from running_server import Serve
 
+from key_storage import KeyStorage
+from openai_client import client
 from podium.server.keys import Keys
 from podium.server.keys.keys import FILE
 from podium.types import Limits, Price, Profile
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
+from running_server import Serve
 
 ASKED: list[Any] = [{"role": "user", "content": "What is 2 + 2?"}]
 REPLY = "Answer: 4"

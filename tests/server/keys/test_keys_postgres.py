@@ -7,7 +7,6 @@ import os
 import signal
 
 from key_storage import KeyStorage
-
 from podium.errors import StoreError
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import openai
 import pytest
-from key_storage import KeyStorage
-from served_process import command
 
+from key_storage import KeyStorage
 from podium.server.keys.key_store import KeySpending
 from podium.spending.spend_limit import NANO_PER_USD
+from served_process import command
 
 POOL = """
 [[worker]]

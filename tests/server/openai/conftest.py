@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+
 from background_team import INPUT_TOKENS, Answers
 from chat_model import ChatModel, chat_model
 

@@ -12,14 +12,14 @@ from typing import Any
 
 import openai
 import pytest
+from sqlalchemy import Delete, Insert
+
 from background_team import QUESTION, Answers, calls, ended, pool_file
 from chat_model import ChatModel
 from openai_client import client
-from running_server import Serve, until
-from sqlalchemy import Delete, Insert
-
 from podium.errors import StoreError
 from podium.store.schema import BACKGROUND
+from running_server import Serve, until
 
 ID = "0" * 32
 OTHERS = (

@@ -8,14 +8,14 @@ from typing import Any
 import httpx
 import openai
 import pytest
+from openai import OpenAI
+
 from background_team import CALL_USD, QUESTION, Answers, calls, ended, pool_file
 from chat_model import ChatModel
-from openai import OpenAI
 from openai_client import client
-from running_server import Serve, until
-
 from podium.server import background
 from podium.team import runner
+from running_server import Serve, until
 
 
 @pytest.fixture

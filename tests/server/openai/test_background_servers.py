@@ -10,18 +10,18 @@ from typing import Any
 import httpx
 import openai
 import pytest
+from openai import OpenAI
+
 from background_team import CALL_USD, QUESTION, Answers, calls, pool_file, pronounce_dead
 from chat_model import ChatModel
 from key_storage import KeyStorage
-from openai import OpenAI
 from openai_client import client
-from running_server import until
-from served_process import served
-
 from podium.spending.shared_spend_limit import SharedSpendLimit
 from podium.store import TraceStore
 from podium.trace import Trace
 from postgres_server import DATABASES, PostgresServer
+from running_server import until
+from served_process import served
 
 
 def start(asking: OpenAI, model: ChatModel, *, reach: str) -> str:

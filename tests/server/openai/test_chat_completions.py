@@ -5,12 +5,12 @@ from typing import Any
 
 import openai
 import pytest
+
 from chat_model import Say, chat_model
 from openai_client import client
-from running_server import Serve, until
-
 from podium.types import Budget
 from podium.workers.pool import Pool
+from running_server import Serve, until
 
 ASKED: list[Any] = [{"role": "user", "content": "What is 6 x 7?"}]
 

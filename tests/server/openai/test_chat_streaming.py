@@ -10,12 +10,12 @@ from typing import Any
 import httpx
 import openai
 import pytest
+
 from chat_model import Say, chat_model
 from openai_client import client
-from running_server import Serve
-
 from podium.store import TraceStore
 from podium.workers.pool import Pool
+from running_server import Serve
 
 ASKED: list[Any] = [{"role": "user", "content": "What is 6 x 7?"}]
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import openai
 import pytest
+
 from chat_model import Say, chat_model
 from openai_client import client
-from running_server import Serve
-
 from podium.workers.pool import Pool
+from running_server import Serve
 
 ASKED: list[Any] = [{"role": "user", "content": "What is the weather in Oslo and in Rome?"}]
 TOOLS: list[Any] = [

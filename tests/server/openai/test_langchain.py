@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from chat_model import Say, chat_model
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
-from running_server import Serve
 
+from chat_model import Say, chat_model
 from podium.workers.pool import Pool
+from running_server import Serve
 
 
 def chat(url: str, **settings: Any) -> ChatOpenAI:

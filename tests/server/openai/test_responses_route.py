@@ -5,11 +5,11 @@ from typing import Any
 
 import openai
 import pytest
+
 from chat_model import Say, chat_model
 from openai_client import client
-from running_server import Serve
-
 from podium.workers.pool import Pool
+from running_server import Serve
 
 ASKED = "What is 6 x 7?"
 TOOL: Any = {

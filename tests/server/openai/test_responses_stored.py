@@ -6,10 +6,10 @@ import base64
 from typing import Any
 
 import openai
-import openai_client
 import pytest
 from openai import OpenAI
 
+import openai_client
 from podium_testing import FaultServer
 
 WEATHER: Any = {

@@ -7,11 +7,11 @@ from typing import Any
 import httpx
 import openai
 import pytest
-from openai_client import client
-from running_server import Serve, capable_worker
 
+from openai_client import client
 from podium.workers.pool import Pool
 from podium_testing import Answer, FaultServer
+from running_server import Serve, capable_worker
 
 ASKED: list[Any] = [{"role": "user", "content": "What is 6 x 7?"}]
 SEARCH = {"type": "web_search", "search_context_size": "low"}

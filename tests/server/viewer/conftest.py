@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running_server import Serve
-from viewer_traces import keep
 
 from podium.trace import Trace
+from running_server import Serve
+from viewer_traces import keep
 
 NAMES = (
     "chromium-headless-shell",

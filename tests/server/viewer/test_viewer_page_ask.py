@@ -9,12 +9,12 @@ from threading import Event
 
 import httpx
 import pytest
-from running_server import Serve
 
 from podium.workers.function import worker
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 from podium_testing import FaultServer, Hang, Rule
+from running_server import Serve
 
 QUESTION = "What is 3, plus 4, times 2?"
 SHIFT = """() => {

@@ -14,10 +14,10 @@ from typing import Any
 
 import httpx
 import pytest
+
 from approving_team import PLAN, TEXT_PLANS, approving_team, is_planning
 from chat_model import ChatModel, Say, chat_model
 from key_storage import KeyStorage
-
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 

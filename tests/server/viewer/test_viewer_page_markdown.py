@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from viewer_traces import plain
 
 WELL_FORMED = r"""# Sum

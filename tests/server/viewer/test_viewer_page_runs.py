@@ -6,13 +6,13 @@ import random
 from pathlib import Path
 
 import pytest
-from running_server import Serve
-from viewer_traces import keep, of_sums
 
 from podium.evals import Comparison
 from podium.evals.comparison import ComparisonRow
 from podium.evals.stats import Interval
 from podium.rollout.run_folder import RunFolder
+from running_server import Serve
+from viewer_traces import keep, of_sums
 
 SHARES = {"ada": 0.75, "bram": 0.25}
 

@@ -9,13 +9,13 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from running_server import Serve
-from viewer_traces import keep, of_sums
 
 from podium.spending.shared_spend_limit import SharedSpendLimit
 from podium.store import TraceStore
 from podium.trace import Outcome, Trace
 from podium.types import Price, Spent
+from running_server import Serve
+from viewer_traces import keep, of_sums
 
 TABLE = "table[aria-label^='Spend by'] tbody tr"
 

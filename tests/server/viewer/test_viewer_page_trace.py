@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import httpx
 import pytest
-from viewer_traces import WRITABLE, answered, hundred_steps, plain, poisoned, troubled, two_rounds
 
 from podium.trace import Reply, Trace
 from podium.types import NO_USAGE, Spent
 from podium.workers.calculator import CalculatorWorker
 from podium.workers.scripted import ScriptedWorker
 from podium.workflow import Access, Step
+from viewer_traces import WRITABLE, answered, hundred_steps, plain, poisoned, troubled, two_rounds
 
 
 def test_step_detail_shows_the_exact_messages_of_its_worker(trace_server, opened_once) -> None:

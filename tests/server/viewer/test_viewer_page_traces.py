@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+
 from running_server import Serve
 from viewer_traces import keep, keep_rows, many, plain, two_rounds
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from viewer_traces import rejected_first, troubled, two_rounds
 
 

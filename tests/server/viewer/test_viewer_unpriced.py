@@ -6,10 +6,9 @@ from typing import Any
 
 from approving_team import PLAN, TEXT_PLANS, is_planning
 from chat_model import Say, chat_model
-from running_server import Serve
-
 from podium.types import Price
 from podium.workers.pool import Pool
+from running_server import Serve
 
 
 def test_a_plan_whose_worker_has_no_price_is_not_offered_as_free(serve: Serve, opened_once) -> None:

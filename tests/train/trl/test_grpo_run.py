@@ -12,7 +12,6 @@ import pytest
 import torch
 from peft import PeftModel
 from safetensors.torch import save_file
-from tiny_run import SHAPE, write_start
 from transformers import AutoModelForCausalLM
 
 from podium.conductor.checkpoint import Checkpoint
@@ -22,6 +21,7 @@ from podium.tasks import open_tasks
 from podium.train.publish import publish
 from podium.train.trl.checkpoints import latest_checkpoint
 from podium.workers.replacements import ENVIRONMENT
+from tiny_run import SHAPE, write_start
 
 Settings = dict[str, Any]
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import torch
 from transformers import AutoModelForCausalLM
-from trl_job import make_trl_job
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.scoring import RolloutRequest, Score
@@ -18,6 +17,7 @@ from podium.train.rollouts import RolloutSample
 from podium.train.settings import TrainSettings
 from podium.train.trl.grpo import TRLTraining
 from podium.types import Message
+from trl_job import make_trl_job
 
 REWARDS = (1.0, None, 0.5)
 """Of three rollouts; the second one's workers failed."""

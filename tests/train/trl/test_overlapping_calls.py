@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from trl.trainer.grpo_trainer import GRPOTrainer
-from trl_job import make_trl_job
 
 from podium.errors import BudgetError
 from podium.scoring import RolloutRequest, Score
@@ -18,6 +17,7 @@ from podium.train.engine import TrainingJob
 from podium.train.settings import TrainSettings
 from podium.train.trl.grpo import train
 from podium.types import Message
+from trl_job import make_trl_job
 
 
 class SlowWorkers:

@@ -4,9 +4,9 @@ import asyncio
 from typing import Any
 
 import pytest
-from chat_endpoint import GOOD, KEY, Endpoint, ask, started
 from pydantic import ValidationError
 
+from chat_endpoint import GOOD, KEY, Endpoint, ask, started
 from chat_worker import ChatClient, chat_worker
 from podium.errors import ConfigError
 from podium.types import Limits, Profile, Usage

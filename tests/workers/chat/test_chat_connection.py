@@ -5,8 +5,8 @@ import ssl
 from base64 import b64encode
 
 import pytest
-from chat_endpoint import GOOD, KEY, Endpoint, ask, failure, wire
 
+from chat_endpoint import GOOD, KEY, Endpoint, ask, failure, wire
 from chat_worker import ChatClient
 from podium.errors import ConfigError
 from podium_testing.port import self_signed

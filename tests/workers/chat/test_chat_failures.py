@@ -1,8 +1,8 @@
 """Replies that refuse, or are none: of what kind each failure is, whether it may pass, and what is told."""
 
 import pytest
-from chat_endpoint import KEY, Endpoint, failure, wire
 
+from chat_endpoint import KEY, Endpoint, failure, wire
 from chat_worker import ChatClient
 
 

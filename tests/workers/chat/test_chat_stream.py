@@ -4,8 +4,8 @@ import asyncio
 import json
 
 import pytest
-from chat_endpoint import DONE, GOOD, KEY, USAGE, Endpoint, ask, delta, event, failure
 
+from chat_endpoint import DONE, GOOD, KEY, USAGE, Endpoint, ask, delta, event, failure
 from chat_worker import ChatClient
 from podium.trace import Reply
 from podium.types import Usage

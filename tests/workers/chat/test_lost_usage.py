@@ -5,8 +5,8 @@ import json
 from typing import Any
 
 import pytest
-from chat_endpoint import Endpoint, ask, event, failure, wire
 
+from chat_endpoint import Endpoint, ask, event, failure, wire
 from chat_worker import ChatClient
 from podium.types import Price, Receipt, Usage
 

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from chat_endpoint import DONE, MESSAGES, USAGE, Endpoint, ask, delta, event, failure
 
+from chat_endpoint import DONE, MESSAGES, USAGE, Endpoint, ask, delta, event, failure
 from chat_worker import ChatClient
 from podium.types import AnswerOptions, Message, ProviderState, ToolCall
 from podium.workers.chat.reply_builder import read_finish

@@ -5,8 +5,8 @@ from email.utils import format_datetime
 from typing import Any
 
 import pytest
-from chat_endpoint import Endpoint, failure
 
+from chat_endpoint import Endpoint, failure
 from chat_worker import ChatClient
 from podium.workers.chat.retry_hints import retry_after
 

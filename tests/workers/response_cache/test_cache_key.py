@@ -4,8 +4,8 @@ from dataclasses import fields, replace
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from paid_worker import IDENTITY, request
 
+from paid_worker import IDENTITY, request
 from podium.types import AnswerOptions, Message, ToolCall
 from podium.workers.base import Request
 from podium.workers.response_cache import request_key

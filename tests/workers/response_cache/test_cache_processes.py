@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
-from paid_worker import Paid, reply, request
 
 from loaded_programs import loaded_python
+from paid_worker import Paid, reply, request
 from podium.errors import StoreError
 from podium.workers.response_cache import ResponseCache
 

@@ -12,8 +12,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from paid_worker import Paid, reply, request
 
+from paid_worker import Paid, reply, request
 from podium.errors import StoreError, UsageError, WorkerError
 from podium.trace import Plan, Reply, RoundTrace, Span, Trace
 from podium.types import Message, Question, Spent, ToolCall, Usage

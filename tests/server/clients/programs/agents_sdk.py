@@ -3,9 +3,10 @@
 import os
 
 import agents
-from harness import BLUE, NAME, RECALL, TOWN, UNKNOWN, V1, WEATHER, get_weather, run
 from openai import AsyncOpenAI
 from pydantic import BaseModel
+
+from harness import BLUE, NAME, RECALL, TOWN, UNKNOWN, V1, WEATHER, get_weather, run
 
 agents.set_tracing_disabled(True)
 FACE = (

@@ -3,6 +3,7 @@
 import json
 
 from anthropic import Anthropic
+
 from harness import BLUE, NAME, PIXEL, RECALL, TOWN, UNKNOWN, URL, WEATHER, WEATHER_TOOL, get_weather, run
 
 client = Anthropic(base_url=URL, api_key="x", max_retries=0)

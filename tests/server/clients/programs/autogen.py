@@ -3,8 +3,9 @@
 from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.base import Response
 from autogen_ext.models.openai import OpenAIChatCompletionClient
-from harness import BLUE, NAME, RECALL, TOWN, UNKNOWN, V1, WEATHER, get_weather, run
 from pydantic import BaseModel
+
+from harness import BLUE, NAME, RECALL, TOWN, UNKNOWN, V1, WEATHER, get_weather, run
 
 ABILITIES = {
     "vision": False,

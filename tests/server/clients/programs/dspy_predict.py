@@ -1,6 +1,7 @@
 """DSPy: a signature and ReAct."""
 
 import dspy
+
 from harness import BLUE, UNKNOWN, V1, run
 
 

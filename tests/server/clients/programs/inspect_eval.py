@@ -8,7 +8,6 @@ os.environ |= {
     "INSPECT_DISPLAY": "none",
 }
 
-from harness import BLUE, NAME, RECALL, UNKNOWN, WEATHER, run
 from inspect_ai.model import (
     ChatMessageUser,
     GenerateConfig,
@@ -19,6 +18,8 @@ from inspect_ai.model import (
 from inspect_ai.tool import tool
 from inspect_ai.util import json_schema
 from pydantic import BaseModel
+
+from harness import BLUE, NAME, RECALL, UNKNOWN, WEATHER, run
 
 RESPONSES = os.environ.get("PODIUM_FACE") == "responses"
 

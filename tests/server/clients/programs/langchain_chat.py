@@ -2,11 +2,12 @@
 
 import os
 
-from harness import BLUE, NAME, PIXEL, RECALL, TOWN, UNKNOWN, V1, WEATHER, get_weather, run
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from pydantic import BaseModel
+
+from harness import BLUE, NAME, PIXEL, RECALL, TOWN, UNKNOWN, V1, WEATHER, get_weather, run
 
 FACE = {"use_responses_api": os.environ.get("PODIUM_FACE") == "responses"}
 

@@ -4,8 +4,9 @@ import json
 import os
 
 import litellm
-from harness import BLUE, NAME, PIXEL, RECALL, TOWN, UNKNOWN, URL, V1, WEATHER, WEATHER_TOOL, get_weather, run
 from pydantic import BaseModel
+
+from harness import BLUE, NAME, PIXEL, RECALL, TOWN, UNKNOWN, URL, V1, WEATHER, WEATHER_TOOL, get_weather, run
 
 FACE = os.environ.get("PODIUM_FACE", "openai")
 BASE = URL if FACE == "anthropic" else V1

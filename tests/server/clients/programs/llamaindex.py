@@ -1,9 +1,10 @@
 """LlamaIndex's OpenAILike as a chat model; by default it uses a route that Podium does not have."""
 
-from harness import BLUE, NAME, RECALL, UNKNOWN, V1, WEATHER, get_weather, run
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.llms import ChatMessage
 from llama_index.llms.openai_like import OpenAILike
+
+from harness import BLUE, NAME, RECALL, UNKNOWN, V1, WEATHER, get_weather, run
 
 
 def chat(model="podium"):

@@ -2,9 +2,10 @@
 
 import json
 
-from harness import BLUE, NAME, PIXEL, RECALL, TOWN, UNKNOWN, V1, WEATHER, WEATHER_TOOL, get_weather, run
 from openai import OpenAI
 from pydantic import BaseModel
+
+from harness import BLUE, NAME, PIXEL, RECALL, TOWN, UNKNOWN, V1, WEATHER, WEATHER_TOOL, get_weather, run
 
 client = OpenAI(base_url=V1, api_key="x", max_retries=0)
 TOOLS = [{"type": "function", "strict": True, **WEATHER_TOOL}]

@@ -2,13 +2,14 @@
 
 import os
 
-from harness import BLUE, NAME, RECALL, TOWN, UNKNOWN, URL, V1, WEATHER, get_weather, run
 from pydantic import BaseModel
 from pydantic_ai import Agent, NativeOutput
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
+
+from harness import BLUE, NAME, RECALL, TOWN, UNKNOWN, URL, V1, WEATHER, get_weather, run
 
 FACE = os.environ["PODIUM_FACE"]
 
