@@ -94,6 +94,23 @@ async def test_a_later_round_goes_on_from_the_answers_that_its_prompt_showed():
     assert kept[2].seconds >= kept[2].spans[1].started_s >= kept[0].seconds
 
 
+@pytest.mark.parametrize(("kept", "expected"), [(6, 3), (2, 6)])
+async def test_first_rounds_run_again_only_if_a_batch_is_not_kept(kept, expected):
+    calls = []
+
+    def answer(messages):
+        calls.append(messages)
+        return "Answer: 42"
+
+    pool = Pool([FunctionWorker(Profile(name="ada"), answer)])
+    settings = build({"rounds": 2}, ScoringSettings)
+    session = ScoringSession(settings, TASKS, pool, Dispatcher(), kept_rollouts=kept)
+    for plans in ((RIGHT,), (RIGHT, ACCEPT)):
+        scores = [await session.score(rollout(*plans, number=number)) for number in range(3)]
+        assert all(score.correct for score in scores)
+    assert len(calls) == expected
+
+
 @pytest.mark.parametrize("plans", [(UNREADABLE,), (RIGHT, WRONG), (RIGHT, ACCEPT)])
 async def test_session_gives_no_prompt_after_the_last_round(plans):
     assert await make_session(rounds=2).prompt(rollout(*plans)) is None

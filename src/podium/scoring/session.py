@@ -36,8 +36,8 @@ from podium.types import Budget, Message, Question
 from podium.workers.pool import Pool
 from podium.workflow import render
 
-_KEPT_ROLLOUTS = 1024
-"""How many rollouts are kept for a possible next round."""
+KEPT_ROLLOUTS = 1024
+"""How many rollouts a session keeps if nobody says how large its batches are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,8 @@ class ScoringSession:
         eval_tasks: further questions, on which the policy is evaluated. No worker is made to fail in them.
         pool: the workers. The caller closes the pool.
         dispatcher: holds the limits, the response cache and the budget of everything that is scored.
+        kept_rollouts: how many rollouts are kept for a possible next round. It must be no smaller than the plans of a
+            batch, over all rounds: a round that is not kept is run, and paid, once more.
         seeds: gives the seeds of a rollout.
         on_trace: called with the trace of each rollout.
     """
@@ -80,6 +82,7 @@ class ScoringSession:
         dispatcher: Dispatcher,
         *,
         eval_tasks: Mapping[str, Task] = MappingProxyType({}),
+        kept_rollouts: int = KEPT_ROLLOUTS,
         seeds: Callable[[RolloutRequest], RolloutSeeds] = RolloutSeeds.of,
         on_trace: Callable[[Trace], None] = lambda trace: None,
     ) -> None:
@@ -94,6 +97,7 @@ class ScoringSession:
         self._pools_without_failures = PoolSampler(
             pool, settings.pool_sampling.model_copy(update={"failure_probability": 0.0})
         )
+        self._kept_rollouts = kept_rollouts
         self._rollouts: OrderedDict[str, Rollout] = OrderedDict()
         """The rollouts, by the id of the trace."""
 
@@ -178,8 +182,8 @@ class ScoringSession:
         return [random.randrange(levels) for _ in range(seeds.earlier_levels + 1)][-1] if levels else 0
 
     def _reward_settings(self, request: RolloutRequest) -> RewardSettings:
-        reward, weights = self.settings.reward, self.settings.cost_weights
-        return reward.model_copy(update={"cost": weights[self._level(request)]}) if weights else reward
+        settings, weights = self.settings.reward, self.settings.cost_weights
+        return settings.model_copy(update={"cost": weights[self._level(request)]}) if weights else settings
 
     async def _run_rollout(self, request: RolloutRequest, task: Task) -> Rollout:
         """Run the rollout. If it was just scored, reuse it for the prompt of its next round.
@@ -216,7 +220,7 @@ class ScoringSession:
             raise
         if self.settings.rounds > 1 and not rollout.infrastructure_failed:
             self._rollouts[key] = rollout
-            if len(self._rollouts) > _KEPT_ROLLOUTS:
+            if len(self._rollouts) > self._kept_rollouts:
                 self._rollouts.popitem(last=False)
         return rollout
 

@@ -21,6 +21,7 @@ from podium.rollout.data_fingerprint import DataFingerprint
 from podium.rollout.run_folder import TRACES
 from podium.scoring import ScoringBackend, ScoringClient, ScoringSession
 from podium.scoring.service import serve_session
+from podium.scoring.session import KEPT_ROLLOUTS
 from podium.store import TraceStore
 from podium.train.engine import TrainingEngine, TrainingJob, TrainingRun
 from podium.train.metrics import check_gate
@@ -134,6 +135,7 @@ async def open_scoring(
                 run.pool,
                 opened.enter_context(make_dispatcher(run.pool)),
                 eval_tasks=run.questions.eval_tasks,
+                kept_rollouts=max(settings.batch, KEPT_ROLLOUTS),
                 seeds=iteration_seeds(groups, settings.seed),
                 on_trace=store.add,
             )
