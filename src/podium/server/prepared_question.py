@@ -5,12 +5,13 @@ All APIs answer through it. The `ReplyWriter` of an API writes the reply.
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
+from typing import Any
 
 from fastapi import Request
 from fastapi.responses import Response
@@ -31,6 +32,7 @@ from podium.server.service import Service
 from podium.server.streaming import EventStream, Write, until_disconnect
 from podium.server.unsupported_fields import ignored_header
 from podium.team import Event, PlanReady, QuestionEnded, Runner, TraceStoreError
+from podium.team.events import stream_events
 from podium.trace import Trace
 from podium.types import Spent
 
@@ -113,30 +115,20 @@ class PreparedQuestion:
         if self.request.options.dry_run:
             await write(writer.start() + writer.end(await self.answer_with_plan()))
             return
-        events: asyncio.Queue[Event | None] = asyncio.Queue()
-        answering = asyncio.create_task(self.answer(on_event=events.put_nowait, streams=True))
-        answering.add_done_callback(lambda task: events.put_nowait(None))
-        try:
-            ended = False
-            while not ended:
-                new = [await events.get()]
-                while not events.empty():
-                    new.append(events.get_nowait())
+
+        def answer(on_event: Callable[[Event], None]) -> Coroutine[Any, Any, Trace]:
+            return self.answer(on_event=on_event, streams=True)
+
+        async with aclosing(stream_events(answer)) as new_events:
+            async for events in new_events:
                 content = b""
-                for event in new:
-                    if event is None:
-                        await answering  # It raises why there is no answer.
-                    elif isinstance(event, QuestionEnded):
+                for event in events:
+                    if isinstance(event, QuestionEnded):
                         content += writer.end(self._serve(event.trace))
-                        ended = True
-                        break
                     else:
                         content += writer.for_event(event)
                 if content:
                     await write(writer.start() + content)
-        finally:
-            answering.cancel()
-            await asyncio.gather(answering, return_exceptions=True)
 
     async def answer(
         self,
@@ -191,18 +183,13 @@ class PreparedQuestion:
         self, on_event: Callable[[Event], None] | None, log: Callable[[Event], None] | None
     ) -> Callable[[Event], None]:
         """What records the question's events in the service, and hands them to `log` and `on_event`."""
-        service = self.service
+        planners = self.service.planners
 
         def record(event: Event) -> None:
             if isinstance(event, QuestionEnded):
-                trace = self._with_owner(event.trace)
-                event = QuestionEnded(trace)
-                service.cached_conversations.record(trace, self.caller)
-                if self.request.keep:
-                    service.keep(trace, self.caller)
-                self._tell_observers(trace)
+                event = QuestionEnded(self._record_trace(event.trace, self._keep))
             elif isinstance(event, PlanReady):
-                service.planners.record_plan(self.runner.planner.name, event.trace.error)
+                planners.record_plan(self.runner.planner.name, event.trace.error)
             if log is not None:
                 log(event)
             if on_event is not None:
@@ -210,29 +197,35 @@ class PreparedQuestion:
 
         return record
 
-    def _tell_observers(self, trace: Trace) -> None:
+    def _record_trace(self, trace: Trace, store: Callable[[Trace], None]) -> Trace:
+        """Store the trace and hand it to the service's observers, with its owner, and return it."""
+        added = {"owner": self.caller.name, "user": self.request.user, "metadata": self.request.metadata}
+        trace = trace.model_copy(update=added)
+        store(trace)
         for observe in self.service.observers:
             observe(self.request, trace)
+        return trace
 
-    def _with_owner(self, trace: Trace) -> Trace:
-        added = {"owner": self.caller.name, "user": self.request.user, "metadata": self.request.metadata}
-        return trace.model_copy(update=added)
+    def _keep(self, trace: Trace) -> None:
+        self.service.cached_conversations.record(trace, self.caller)
+        if self.request.keep:
+            self.service.keep(trace, self.caller)
 
     async def _dry_run(self) -> Trace:
         """Write the plan. Its trace waits for approval, or is stored if there is no plan, whatever happens."""
         request = self.request
 
+        def add_to_plans(trace: Trace) -> None:
+            if request.worker is None:
+                self.service.plans.add(trace, keep=request.keep)
+
         def record(event: Event) -> None:
             if isinstance(event, QuestionEnded):
-                trace = self._with_owner(event.trace)
-                if request.worker is None:
-                    self.service.plans.add(trace, keep=request.keep)
-                self._tell_observers(trace)
+                self._record_trace(event.trace, add_to_plans)
 
-        trace = await self.runner.dry_run(
+        return await self.runner.dry_run(
             request.question, seed=request.seed, trace_id=self.trace_id, on_event=record
         )
-        return self._with_owner(trace)
 
     async def answer_with_plan(self) -> ServedAnswer:
         """The answer of a dry run: its plan, which waits for approval. A plan that waits already is not written again,

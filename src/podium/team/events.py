@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from dataclasses import dataclass
+from typing import Any
 
 from podium.errors import StoreError
 from podium.executor import StepEvent
@@ -44,6 +47,29 @@ class TraceStoreError(StoreError):
 
 
 Event = PlanReady | StepEvent | RoundEnded | QuestionEnded
+
+
+async def stream_events(
+    answer: Callable[[Callable[[Event], None]], Coroutine[Any, Any, object]],
+) -> AsyncGenerator[list[Event]]:
+    """Run `answer`, and yield the events that it hands to its argument, each time all that are new. What it raises is
+    raised behind them. Closing the generator cancels it, and waits until it has ended."""
+    events: asyncio.Queue[Event | None] = asyncio.Queue()
+    answering = asyncio.create_task(answer(events.put_nowait))
+    answering.add_done_callback(lambda _: events.put_nowait(None))
+    try:
+        ended = False
+        while not ended:
+            queued = [await events.get()]
+            while not events.empty():
+                queued.append(events.get_nowait())
+            ended = None in queued
+            if new := [event for event in queued if event is not None]:
+                yield new
+        await answering
+    finally:
+        answering.cancel()
+        await asyncio.gather(answering, return_exceptions=True)
 
 
 class ContinuedText:

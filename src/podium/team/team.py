@@ -8,8 +8,8 @@ Commands, the server, Python programs and Inspect use teams.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import ExitStack, aclosing
 from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
@@ -22,7 +22,7 @@ from podium.config import to_overrides
 from podium.errors import StoreError, UsageError
 from podium.planner import Planner, PrewrittenPlans
 from podium.store import TraceStore
-from podium.team.events import Event, QuestionEnded, TraceStoreError
+from podium.team.events import Event, QuestionEnded, TraceStoreError, stream_events
 from podium.team.opened_planner import OpenedPlanner, open_planner, pays_for_plans
 from podium.team.runner import Runner
 from podium.team.settings import TeamSettings
@@ -224,19 +224,14 @@ class Team:
         """Answer a question, and yield what happens while it happens: `PlanReady`, `StepStarted`, `StepText` (a piece
         of the answer), `StepEnded`, `RoundEnded` and, at the end, `QuestionEnded` with the trace. Leaving the loop
         cancels the question. Seed and errors are those of `ask`."""
-        events: asyncio.Queue[Event | None] = asyncio.Queue()
-        answering = asyncio.create_task(
-            self.ask(question, seed=seed, on_event=events.put_nowait, streams=True)
-        )
-        answering.add_done_callback(lambda _: events.put_nowait(None))
-        try:
-            while (event := await events.get()) is not None:
-                yield event
-            await answering
-        finally:
-            answering.cancel()
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait([answering])
+
+        def answer(on_event: Callable[[Event], None]) -> Coroutine[Any, Any, Trace]:
+            return self.ask(question, seed=seed, on_event=on_event, streams=True)
+
+        async with aclosing(stream_events(answer)) as new_events:
+            async for events in new_events:
+                for event in events:
+                    yield event
 
     def _storing(self, on_event: Callable[[Event], None] | None) -> Callable[[Event], None] | None:
         """`on_event`, after the store has taken the trace; that of a cancelled question too."""
