@@ -31,11 +31,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.request import Request, urlopen
 
-from podium.calls import Dispatcher
+from podium.calls import AttemptLog, CallContext, Dispatcher
 from podium.conductor import PromptSettings
 from podium.conductor.planner import Conductor
 from podium.conductor.policy import Completion, Sampling, WorkerPolicy
-from podium.planner import PlanCallContext
 from podium.team.runner import Runner
 from podium.team.team_file import open_pool
 from podium.trace import Trace
@@ -91,9 +90,15 @@ class FixedPolicy:
     plan_format: None = None
 
     async def complete(
-        self, messages: tuple[Message, ...], sampling: Sampling, calls: PlanCallContext | None = None
+        self,
+        messages: tuple[Message, ...],
+        sampling: Sampling,
+        context: CallContext | None = None,
+        log: AttemptLog | None = None,
     ) -> Completion:
-        read = await self.policy.complete(messages, replace(sampling, max_tokens=1, schema=None), calls)
+        read = await self.policy.complete(
+            messages, replace(sampling, max_tokens=1, schema=None), context, log
+        )
         written = render(self.plans.pop(0), "structured", names=(*PROFILES,), thought="Both.")
         return replace(read, text=written, truncated=False)
 
@@ -183,7 +188,7 @@ class Experiment:
         self._planning, self._working = Prompts(url), Prompts(url)
         self._pool = pool
         self._dispatcher = Dispatcher()
-        self._policy = WorkerPolicy(pool.named("ada"), self._dispatcher)
+        self._policy = WorkerPolicy(pool.named("ada"))
         self.counts: dict[str, tuple[Counts, Counts]] = {}
         """Of each kind of work those of the Conductor's prompts and of the workers'."""
         self.answers: list[str] = []

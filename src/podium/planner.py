@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from podium.calls import AttemptLog
+from podium.calls import AttemptLog, CallContext
 from podium.spending import Ledger
 from podium.trace import Plan, Trace, VoteCount
-from podium.types import Budget, Profile, Question
+from podium.types import Profile, Question
 from podium.workers.view import EarlierStep
 from podium.workflow import AccessRule, PlanRules, Step, Workflow, parse
 
@@ -39,19 +39,6 @@ def earlier_rounds_of(trace: Trace) -> tuple[EarlierRound, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanCallContext:
-    """What the calls of a planner's model share with the question for which they are made."""
-
-    ledger: Ledger = field(default_factory=lambda: Ledger(Budget()))
-    queue_key: str = "plan"
-    """The key by which the question's calls take turns (`CallContext.queue_key`)."""
-    started: float = 0.0
-    """When the question's trace began, on the event loop's clock."""
-    log: AttemptLog = field(default_factory=AttemptLog)
-    """Each try is added to it, also if planning fails."""
-
-
-@dataclass(frozen=True, slots=True)
 class PlanRequest:
     """Everything that a planner knows when it writes a plan."""
 
@@ -67,8 +54,10 @@ class PlanRequest:
     unloaded_models: tuple[str, ...] = ()
     """Names of workers whose machine would first have to load their models. Empty in evaluations and trainings, and
     where replies are cached, so that the same question always has the same request."""
-    calls: PlanCallContext = field(default_factory=PlanCallContext, compare=False, repr=False)
-    """What calls of the planner's model need."""
+    call_context: CallContext = field(default_factory=CallContext.unlimited, compare=False, repr=False)
+    """The context in which the planner's model is called."""
+    attempts: AttemptLog = field(default_factory=AttemptLog, compare=False, repr=False)
+    """Each try of a call of the planner's model is added to it, also if planning fails."""
     on_steps: Callable[[tuple[Step, ...]], None] | None = field(default=None, compare=False, repr=False)
     """The planner may call it with the first steps of the plan while the rest is being written, and again when there
     are more. They are run at once, so none may still change or be the last. If it is None, the caller waits for the
@@ -83,7 +72,7 @@ class PlanRequest:
     def ledger(self) -> Ledger:
         """The budget of the question. A planner that costs money reserves dollars here before each call, and counts
         here what each call took, also if it failed."""
-        return self.calls.ledger
+        return self.call_context.ledger
 
 
 def visible_steps(plan: Plan, earlier_rounds: Sequence[EarlierRound]) -> tuple[EarlierStep, ...]:

@@ -4,6 +4,7 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,12 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from podium.calls import CallContext
 from podium.conductor import Checkpoint, Sampling, open_policy
 from podium.conductor.loaded_model import Logits, TokenChunk
 from podium.conductor.local_policy import LocalPolicy, sample_token
 from podium.conductor.torch_model import TorchModel
 from podium.errors import CheckpointError, UsageError
-from podium.planner import PlanCallContext
 from podium.spending import Ledger
 from podium.types import Budget, Message, Spent
 from tiny_models import CHAT, CHAT_WITHOUT_SYSTEM
@@ -109,7 +110,9 @@ async def test_texts_share_passes_of_transformers(
 async def test_tokens_are_counted_and_cost_nothing(make_checkpoint: Make) -> None:
     folder = make_checkpoint()
     ledger = Ledger(Budget())
-    completion = await open_policy(folder).complete(PROMPT, Sampling(max_tokens=7), PlanCallContext(ledger))
+    completion = await open_policy(folder).complete(
+        PROMPT, Sampling(max_tokens=7), replace(CallContext.unlimited(), ledger=ledger)
+    )
     assert ledger.spent == Spent(completion.usage)
     prompt = Checkpoint.read(folder).tokenizer().encode(PROMPT[0].content).ids
     assert completion.usage.input_tokens == len(prompt) + 1  # <s>

@@ -12,10 +12,11 @@ from typing import Any, Literal
 
 import pytest
 
+from podium.calls import CallContext
 from podium.conductor.open import build_endpoint, make_worker_conductor
 from podium.conductor.plan_format import MAX_VERDICT_AGE_S, PlanChoice, PlanFormat, ProbeCache
 from podium.conductor.settings import ConductorSettings
-from podium.planner import PlanCallContext, PlanRequest
+from podium.planner import PlanRequest
 from podium.spending import Ledger
 from podium.trace import Plan
 from podium.types import Budget, Limits, Price, Profile, Question, ToolCall
@@ -73,6 +74,10 @@ async def plans(
         finally:
             await endpoint.close()
     return made
+
+
+def paid_from(ledger: Ledger) -> PlanRequest:
+    return replace(REQUEST, call_context=replace(CallContext.unlimited(), ledger=ledger))
 
 
 def asked(server: FaultServer) -> list[str]:
@@ -167,7 +172,7 @@ async def test_the_probe_is_paid_from_the_budget_of_the_question() -> None:
     price = Price(input=1.0, output=10.0)
     async with FaultServer(obedient) as server:
         ledger = Ledger(Budget(usd=1.0))
-        (plan,) = await plans(server, request=replace(REQUEST, calls=PlanCallContext(ledger)), price=price)
+        (plan,) = await plans(server, request=paid_from(ledger), price=price)
         sent = [(one.input_tokens, one.output_tokens) for one in server.requests]
     usd = sum(taken + 10 * given for taken, given in sent) / 1e6
     assert len(sent) == 2
@@ -178,9 +183,7 @@ async def test_the_probe_is_paid_from_the_budget_of_the_question() -> None:
 async def test_a_budget_that_forbids_the_probe_gets_a_plan_as_text() -> None:
     table = {"price": Price(output=10.0), "limits": Limits(max_tokens=100)}
     async with FaultServer(obedient) as server:
-        (plan,) = await plans(
-            server, request=replace(REQUEST, calls=PlanCallContext(Ledger(Budget(usd=0.005)))), **table
-        )
+        (plan,) = await plans(server, request=paid_from(Ledger(Budget(usd=0.005))), **table)
     assert asked(server) == ["text"]
     assert isinstance(plan.decision, Workflow)
 

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from podium.calls import AttemptLog, CallContext
 from podium.conductor import Completion, Conductor, PromptSettings, Sampling, build_prompt
 from podium.errors import UsageError, WorkerError
-from podium.planner import EarlierRound, PlanCallContext, Planner, PlanRequest
+from podium.planner import EarlierRound, Planner, PlanRequest
 from podium.types import Message, Profile, Question, Rating, Spent, Usage
 from podium.workflow import Acceptance, PlanError, Step, Workflow, render
 
@@ -28,12 +29,16 @@ class Script:
         self.asked: list[tuple[tuple[Message, ...], Sampling]] = []
 
     async def complete(
-        self, messages: tuple[Message, ...], sampling: Sampling, calls: PlanCallContext | None = None
+        self,
+        messages: tuple[Message, ...],
+        sampling: Sampling,
+        context: CallContext | None = None,
+        log: AttemptLog | None = None,
     ) -> Completion:
         self.asked.append((messages, sampling))
         spent = Spent(Usage(input_tokens=100 * len(self.asked), output_tokens=10), 0.25)
-        if calls is not None:
-            calls.ledger.charge(spent)
+        if context is not None:
+            context.ledger.charge(spent)
         return Completion(self._texts[len(self.asked) - 1], spent.usage)
 
 
@@ -180,7 +185,11 @@ async def test_failed_policy_call_raises_a_worker_error() -> None:
         name = "down"
 
         async def complete(
-            self, messages: tuple[Message, ...], sampling: Sampling, calls: PlanCallContext | None = None
+            self,
+            messages: tuple[Message, ...],
+            sampling: Sampling,
+            context: CallContext | None = None,
+            log: AttemptLog | None = None,
         ) -> Completion:
             raise WorkerError("gone", kind="connection")
 
@@ -196,11 +205,15 @@ async def test_an_unanswered_second_try_leaves_the_first_with_its_cost(
 ) -> None:
     class DownThen(Script):
         async def complete(
-            self, messages: tuple[Message, ...], sampling: Sampling, calls: PlanCallContext | None = None
+            self,
+            messages: tuple[Message, ...],
+            sampling: Sampling,
+            context: CallContext | None = None,
+            log: AttemptLog | None = None,
         ) -> Completion:
             if self.asked:
                 raise error
-            return await super().complete(messages, sampling, calls)
+            return await super().complete(messages, sampling, context, log)
 
     alone = await Conductor(Script(BAD)).plan(SITUATION)
     plan = await Conductor(DownThen(BAD), second_try=True).plan(SITUATION)

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from podium.calls import Dispatcher
+from podium.calls import CallContext, Dispatcher
 from podium.conductor import Conductor, Sampling
 from podium.conductor.open import build_endpoint
 from podium.conductor.policy import WorkerPolicy
 from podium.conductor.settings import ConductorSettings
 from podium.errors import WorkerError
-from podium.planner import PlanCallContext, PlanRequest
+from podium.planner import PlanRequest
 from podium.team import Runner
 from podium.trace.serialization import read_document, to_json
 from podium.types import Limits, Message, Price, Profile, Question
@@ -100,7 +100,7 @@ async def test_conducting_endpoint_gets_8192_max_tokens_unless_limited(serve: Se
 
 
 async def test_without_a_price_a_completion_is_unpriced(serve: Serve) -> None:
-    unpriced, priced = PlanCallContext(), PlanCallContext()
+    unpriced, priced = CallContext.unlimited(), CallContext.unlimited()
     await (await serve(Endpoint())).complete(PROMPT, Sampling(), unpriced)
     assert (unpriced.ledger.spent.cost_usd, unpriced.ledger.spent.unpriced) == (0.0, True)
     await (await serve(Endpoint(), price=Price(input=1.0))).complete(PROMPT, Sampling(), priced)
@@ -165,7 +165,7 @@ async def test_a_trace_without_the_plans_tries_is_read(serve: Serve) -> None:
 async def test_plans_of_questions_wait_in_queues_of_their_own() -> None:
     chief, dispatcher = ScriptedWorker("chief", [PLAN] * 9, limits=Limits(concurrency=1)), Dispatcher()
     limiter = dispatcher.channel(chief).rate_limiter
-    runner = Runner(Conductor(WorkerPolicy(chief, dispatcher)), Pool([chief]), dispatcher=dispatcher)
+    runner = Runner(Conductor(WorkerPolicy(chief)), Pool([chief]), dispatcher=dispatcher)
     plans_before: list[int] = []
 
     async def step(question: str) -> None:

@@ -63,12 +63,9 @@ def paid(path: Path, *keys: str) -> bool:
 async def answer(path: Path, *keys: str, budget: Budget = UNLIMITED) -> Trace:
     team = TeamReference(str(path), keys).read()
     pool = open_pool(team)
-    dispatcher = Dispatcher()
-    opened = open_planner(team, pool, seed="t", dispatcher=dispatcher)
+    opened = open_planner(team, pool, seed="t")
     try:
-        runner = Runner(
-            opened.planner, pool, budget=budget, dispatcher=dispatcher, plan_fallback=opened.fallback
-        )
+        runner = Runner(opened.planner, pool, budget=budget, plan_fallback=opened.fallback)
         return await runner.answer(QUESTION)
     finally:
         await opened.close()

@@ -17,15 +17,7 @@ from podium.calls.rate_limiter import Permit
 from podium.errors import BudgetRefusalError, WorkerError
 from podium.spending import Ledger, Reservation
 from podium.trace import Attempt, AttemptErrorKind, Reply
-from podium.types import (
-    DEFAULT_OPTIONS,
-    AnswerOptions,
-    Message,
-    Receipt,
-    Spent,
-    Usage,
-    fast_replace,
-)
+from podium.types import DEFAULT_OPTIONS, AnswerOptions, Budget, Message, Receipt, Spent, Usage, fast_replace
 from podium.workers.base import Request, Worker, time_limit
 
 _LONGEST_WAIT_S = 60.0
@@ -73,6 +65,11 @@ class CallContext:
     """Calls that wait for a worker take turns by this key, so that a question with many calls does not delay others."""
     started: float
     """When the question's trace began, on the event loop's clock."""
+
+    @staticmethod
+    def unlimited() -> CallContext:
+        """The context of a call that no question makes, without limits."""
+        return CallContext(ledger=Ledger(Budget()), dispatcher=Dispatcher(), queue_key="", started=0.0)
 
     def elapsed(self) -> float:
         """Seconds since the trace began."""

@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.calls import AttemptLog, CallContext
 from podium.conductor.loaded_model import Guide, LoadedModel, Logits, TokenChunk
 from podium.conductor.policy import Completion, Sampling
 from podium.errors import UsageError
-from podium.planner import PlanCallContext
 from podium.types import Message, Spent, Usage
 
 _MAX_TOKENS = 384
@@ -106,7 +106,11 @@ class LocalPolicy:
         self._writing = False
 
     async def complete(
-        self, messages: tuple[Message, ...], sampling: Sampling, calls: PlanCallContext | None = None
+        self,
+        messages: tuple[Message, ...],
+        sampling: Sampling,
+        context: CallContext | None = None,
+        log: AttemptLog | None = None,
     ) -> Completion:
         """Write one completion in a thread, together with all other completions that are wanted now.
 
@@ -118,8 +122,8 @@ class LocalPolicy:
             completion = await asyncio.wrap_future(done)
         finally:
             done.cancel()
-        if calls is not None:
-            calls.ledger.charge(Spent(completion.usage))
+        if context is not None:
+            context.ledger.charge(Spent(completion.usage))
         return completion
 
     def submit(

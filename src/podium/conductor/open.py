@@ -11,7 +11,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from podium.calls import Dispatcher
 from podium.conductor.checkpoint import Checkpoint, PlanLimits, TrainingScope
 from podium.conductor.loaded_model import INSTALLED_LOADERS, LoadedModel, open_guide
 from podium.conductor.plan_format import FormatNegotiator, endpoint_of
@@ -92,11 +91,7 @@ def build_endpoint(settings: ConductorSettings, pool: Pool) -> Worker:
         raise ConfigError(message, ("conductor", *error.where)) from None
 
 
-def make_worker_conductor(
-    worker: Worker,
-    settings: ConductorSettings,
-    dispatcher: Dispatcher | None = None,
-) -> Conductor:
+def make_worker_conductor(worker: Worker, settings: ConductorSettings) -> Conductor:
     """A Conductor whose plans a worker writes. The caller closes the worker.
 
     If `settings` name a podium.json, the policy is prompted exactly as in its training. An untrained model's prompt
@@ -110,7 +105,7 @@ def make_worker_conductor(
             negotiator = FormatNegotiator(worker, settings.plans)
             update["form"] = "structured"
         prompt = prompt.model_copy(update=update)
-    policy = WorkerPolicy(worker, dispatcher, negotiator=negotiator)
+    policy = WorkerPolicy(worker, negotiator=negotiator)
     return Conductor(policy, prompt, second_try=True, name=f"conductor:{policy.name}")
 
 

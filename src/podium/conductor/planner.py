@@ -70,20 +70,21 @@ class Conductor(Planner):
         prompt = self._prompt_for(request)
         numbering = PolicyNumbering.of(request.pool, prompt)
         ledger = request.ledger.part()
-        calls = replace(request.calls, ledger=ledger)
-        request = numbering.to_policy(replace(request, calls=calls))
+        context = replace(request.call_context, ledger=ledger)
+        complete = partial(self.policy.complete, context=context, log=request.attempts)
+        request = numbering.to_policy(request)
         messages = build_prompt(request, prompt)
         if prompt.think:
             thinking = replace(self._seeded_sampling(request, 0), max_tokens=_THOUGHT_TOKENS)
-            thought = await self.policy.complete(thinking_prompt(messages), thinking, calls)
+            thought = await complete(thinking_prompt(messages), thinking)
             messages = thinking_prompt(messages, thought.text)
-        completion = await self.policy.complete(messages, self._plan_sampling(request, 0), calls)
+        completion = await complete(messages, self._plan_sampling(request, 0))
         first = replace(self._read(completion, request), messages=messages, spent=ledger.spent)
         if not self.second_try or not isinstance(first.decision, PlanError) or ledger.exhausted:
             return numbering.to_pool(first)
         again = second_prompt(messages, first.text, first.decision, prompt)
         try:
-            completion = await self.policy.complete(again, self._plan_sampling(request, 1), calls)
+            completion = await complete(again, self._plan_sampling(request, 1))
         except (WorkerError, UsageError) as error:
             # A UsageError says that the prompt with the first completion in it is too long.
             unanswered = replace(

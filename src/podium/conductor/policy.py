@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from podium.calls import CallContext, Dispatcher, WorkerCall
+from podium.calls import AttemptLog, CallContext, WorkerCall
 from podium.calls.worker_call import MakeListeners
 from podium.conductor.plan_format import (
     CHOICES,
@@ -23,7 +23,6 @@ from podium.conductor.plan_format import (
     plan_text,
 )
 from podium.errors import BudgetRefusalError, WorkerError
-from podium.planner import PlanCallContext
 from podium.spending import Ledger, Reservation
 from podium.trace import Reply
 from podium.types import DEFAULT_OPTIONS, NO_USAGE, AnswerOptions, Message, Usage, sent_tokens
@@ -80,13 +79,18 @@ class Policy(Protocol):
         ...
 
     async def complete(
-        self, messages: tuple[Message, ...], sampling: Sampling, calls: PlanCallContext | None = None
+        self,
+        messages: tuple[Message, ...],
+        sampling: Sampling,
+        context: CallContext | None = None,
+        log: AttemptLog | None = None,
     ) -> Completion:
         """Write one completion.
 
         Args:
-            calls: the question's budget, turn and log. The budget counts what each try took, and a try that costs money
-                is reserved there first. If it is None, there is no budget and no record.
+            context: the question. Its ledger counts what each try took, and a try that costs money is reserved there
+                first. Default: no limits.
+            log: each try is added to it.
 
         Raises:
             WorkerError: the worker did not answer, after all retries, or the budget refuses the first try (kind
@@ -101,20 +105,12 @@ class WorkerPolicy:
 
     Args:
         worker: writes the plans. The caller closes it.
-        dispatcher: enforces the worker's limits, also for other calls to the pool. Default: a new dispatcher.
         negotiator: chooses the format of structured plans. If it is None, plans are asked for by text.
     """
 
-    def __init__(
-        self,
-        worker: Worker,
-        dispatcher: Dispatcher | None = None,
-        *,
-        negotiator: FormatNegotiator | None = None,
-    ) -> None:
+    def __init__(self, worker: Worker, *, negotiator: FormatNegotiator | None = None) -> None:
         self.name = worker.profile.name
         self._worker = worker
-        self._dispatcher = dispatcher or Dispatcher()
         self._negotiator = negotiator
 
     @property
@@ -122,35 +118,44 @@ class WorkerPolicy:
         return None if self._negotiator is None else self._negotiator.known_format
 
     async def complete(
-        self, messages: tuple[Message, ...], sampling: Sampling, calls: PlanCallContext | None = None
+        self,
+        messages: tuple[Message, ...],
+        sampling: Sampling,
+        context: CallContext | None = None,
+        log: AttemptLog | None = None,
     ) -> Completion:
         """Write one completion, at the worker's own temperature and within its own `max_tokens`.
 
         The first completion with a schema also probes which plan format the endpoint obeys. The question's budget pays
         for the probe.
         """
-        calls = calls or PlanCallContext()
+        context, log = context or CallContext.unlimited(), AttemptLog() if log is None else log
         if sampling.schema is None or self._negotiator is None:
-            return _completion(await self._call(calls, messages, sampling))
-        return await self._complete_structured(calls, messages, sampling, sampling.schema, self._negotiator)
+            return _completion(await self._call(context, log, messages, sampling))
+        return await self._complete_structured(
+            context, log, messages, sampling, schema=sampling.schema, negotiator=self._negotiator
+        )
 
     async def _complete_structured(
         self,
-        calls: PlanCallContext,
+        context: CallContext,
+        log: AttemptLog,
         messages: tuple[Message, ...],
         sampling: Sampling,
+        *,
         schema: Callable[..., dict[str, Any]],
         negotiator: FormatNegotiator,
     ) -> Completion:
         """A plan in the best format. If the endpoint refuses the format, a plan as text, if the endpoint obeyed the
         format before or the user allows text."""
+        uncached = replace(context, dispatcher=context.dispatcher.with_cache(None))
 
         async def ask(question: tuple[Message, ...], options: AnswerOptions) -> Reply:
             seeded = replace(sampling, seed="probe")
-            return await self._call(calls, question, seeded, options, cached=False)
+            return await self._call(uncached, log, question, seeded, options)
 
         chosen = ChosenFormat("text")
-        if negotiator.known_format is not None or self._affords_probe(calls.ledger, messages):
+        if negotiator.known_format is not None or self._affords_probe(context.ledger, messages):
             chosen = await negotiator.choose(ask)
         format, is_proven = negotiator.after(chosen) if sampling.attempt else chosen
         limit = self._worker.limits.max_tokens
@@ -159,7 +164,7 @@ class WorkerPolicy:
         make_listeners = sampling.make_listeners if is_proven and format in CHOICES["schema"] else None
         try:
             completion = _completion(
-                await self._call(calls, messages, sampling, options, make_listeners=make_listeners)
+                await self._call(context, log, messages, sampling, options, make_listeners=make_listeners)
             )
         except WorkerError as error:
             takes_text = is_proven or negotiator.allows("text")
@@ -167,7 +172,7 @@ class WorkerPolicy:
                 raise
             if is_proven:
                 negotiator.forget()
-            return _completion(await self._call(calls, messages, sampling))
+            return _completion(await self._call(context, log, messages, sampling))
         if is_proven and format != "text" and "{" not in completion.text and not completion.truncated:
             negotiator.forget()  # The server may obey another format now, as after an update.
         return completion
@@ -182,23 +187,17 @@ class WorkerPolicy:
 
     async def _call(
         self,
-        calls: PlanCallContext,
+        context: CallContext,
+        log: AttemptLog,
         messages: tuple[Message, ...],
         sampling: Sampling,
         options: AnswerOptions = DEFAULT_OPTIONS,
         *,
-        cached: bool = True,
         make_listeners: MakeListeners | None = None,
     ) -> Reply:
-        """Call the worker once, with retries. `cached` allows the response cache."""
+        """Call the worker once, with retries."""
         if sampling.max_tokens is not None and options.max_tokens is None:
             options = options.model_copy(update={"max_tokens": sampling.max_tokens})
-        context = CallContext(
-            ledger=calls.ledger,
-            dispatcher=self._dispatcher if cached else self._dispatcher.with_cache(None),
-            queue_key=calls.queue_key,
-            started=calls.started,
-        )
         # The response cache keeps a plan for each seed, even if the worker gets no seed.
         request = Request(
             messages,
@@ -211,7 +210,7 @@ class WorkerPolicy:
             context,
             self._worker,
             request,
-            calls.log,
+            log,
             counts_as_call=False,
             waits_for_cooldown=True,
             make_listeners=make_listeners,
@@ -221,7 +220,7 @@ class WorkerPolicy:
         except BudgetRefusalError as refusal:
             raise WorkerError(f"The plan was not paid for. {refusal}", kind="budget") from None
         if reply.cached:
-            calls.ledger.record(reply.spent(self._worker.profile))
+            context.ledger.record(reply.spent(self._worker.profile))
         return reply
 
 

@@ -131,7 +131,6 @@ class PlannerCatalogue:
                 self._settings_for(name, param),
                 self._team.pool,
                 seed="served",
-                dispatcher=self._team.runner.dispatcher,
             )
         except UsageError as error:
             raise not_found(str(error), param, code="planner_not_found") from None

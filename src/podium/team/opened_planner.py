@@ -69,9 +69,7 @@ class OpenedPlanner:
             await self.close_endpoint()
 
 
-def open_planner(
-    settings: TeamSettings, pool: Pool, *, seed: str, dispatcher: Dispatcher | None = None
-) -> OpenedPlanner:
+def open_planner(settings: TeamSettings, pool: Pool, *, seed: str) -> OpenedPlanner:
     """Open the planner of `settings` for the workers of `pool`. The caller closes it.
 
     If the settings name neither a baseline nor a Conductor, each question goes to the worker with the best rating. If
@@ -79,7 +77,6 @@ def open_planner(
 
     Args:
         seed: seeds a planner that plans at random.
-        dispatcher: enforces the limits of a worker that conducts. Default: a new dispatcher.
 
     Raises:
         UsageError: settings exclude each other, or what they name does not exist or must not conduct this pool.
@@ -93,11 +90,11 @@ def open_planner(
             raise settings.error_at(f"{missing}; {suggestion(name, pool.names)}", "conductor", key)
     first = first_model(pool)
     if choice.conducting_worker is not None:
-        opened = _of_worker(pool.named(choice.conducting_worker), table, dispatcher)
+        opened = _of_worker(pool.named(choice.conducting_worker), table)
     elif (source := checkpoint_of(settings)) is not None:
         opened = _of_checkpoint(source, choice.cost_sensitivity, pool)
     else:
-        opened = _untrained_here(settings, pool, first, dispatcher)
+        opened = _untrained_here(settings, pool, first)
     fallback = table.fallback or opened.fallback or (None if first is None else first.profile.name)
     planner = QuarantinePlanner(opened.planner, pool.tools) if choice.quarantine_failing else opened.planner
     return replace(opened, planner=planner, fallback=fallback)
@@ -135,9 +132,7 @@ def _of_baseline(name: str, pool: Pool, seed: str) -> OpenedPlanner:
     return OpenedPlanner(planner, f"the baseline {planner.name}", plan_limits=limits)
 
 
-def _untrained_here(
-    settings: TeamSettings, pool: Pool, first: Worker | None, dispatcher: Dispatcher | None
-) -> OpenedPlanner:
+def _untrained_here(settings: TeamSettings, pool: Pool, first: Worker | None) -> OpenedPlanner:
     table = settings.conductor
     routed = _is_routed(table, pool)
     if settings.plan.cost_sensitivity is not None:
@@ -149,7 +144,7 @@ def _untrained_here(
         return OpenedPlanner(planner, f"the baseline {planner.name}, {why}")
     if table.base_url is not None:
         try:
-            return _of_endpoint(table, pool, dispatcher)
+            return _of_endpoint(table, pool)
         except ConfigError as error:
             raise settings.error_at(error, *error.where) from None
     worker = first if table.worker is None else pool.named(table.worker)
@@ -158,7 +153,7 @@ def _untrained_here(
             "All workers of this pool are tools, so none can conduct; name a Conductor or a planner."
         )
     why = "the pool's first model, since its file names none"
-    return _of_worker(worker, table, dispatcher, why=why if table.worker is None else _CHOSEN)
+    return _of_worker(worker, table, why=why if table.worker is None else _CHOSEN)
 
 
 def _is_routed(table: ConductorSettings, pool: Pool) -> bool:
@@ -168,12 +163,10 @@ def _is_routed(table: ConductorSettings, pool: Pool) -> bool:
     return any(profile.rating for profile in pool.profiles_for(""))
 
 
-def _of_worker(
-    worker: Worker, table: ConductorSettings, dispatcher: Dispatcher | None, *, why: str = _CHOSEN
-) -> OpenedPlanner:
+def _of_worker(worker: Worker, table: ConductorSettings, *, why: str = _CHOSEN) -> OpenedPlanner:
     # The table may describe a trained Conductor, whose settings do not hold for this worker.
     settings = table if table.podium_file is None else ConductorSettings()
-    conductor = make_worker_conductor(worker, settings, dispatcher)
+    conductor = make_worker_conductor(worker, settings)
     return OpenedPlanner(
         conductor,
         f"{worker.profile.name}, {why}, untrained",
@@ -193,7 +186,7 @@ def _of_checkpoint(source: str, cost_sensitivity: float | None, pool: Pool) -> O
     )
 
 
-def _of_endpoint(settings: ConductorSettings, pool: Pool, dispatcher: Dispatcher | None) -> OpenedPlanner:
+def _of_endpoint(settings: ConductorSettings, pool: Pool) -> OpenedPlanner:
     training, plan = "untrained", None
     if settings.podium_file is not None:
         trained = find_podium_file(settings.podium_file)
@@ -201,7 +194,7 @@ def _of_endpoint(settings: ConductorSettings, pool: Pool, dispatcher: Dispatcher
         settings, plan = settings.with_training(trained), trained.plan
         training = f"trained on {trained.conducts.questions}"
     endpoint = build_endpoint(settings, pool)
-    conductor = make_worker_conductor(endpoint, settings, dispatcher)
+    conductor = make_worker_conductor(endpoint, settings)
     return OpenedPlanner(
         conductor,
         f"{endpoint.profile.name} at {settings.base_url}, {training}",

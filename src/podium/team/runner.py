@@ -26,7 +26,7 @@ from podium.executor import (
     make_fence_mark,
     may_start_early,
 )
-from podium.planner import PlanCallContext, Planner, PlanRequest, visible_steps
+from podium.planner import Planner, PlanRequest, visible_steps
 from podium.planners.voting import Single
 from podium.spending import Ledger
 from podium.team.events import Event, PlanReady, QuestionEnded, RoundEnded, TraceStoreError
@@ -222,7 +222,8 @@ class _QuestionRun:
             rounds_left=self._runner.budget.rounds - round_.number,
             seed=f"{context.seed}/{round_.number}/plan",
             unloaded_models=context.dispatcher.unloaded_models(context.pool) if tells_unloaded else (),
-            calls=PlanCallContext(ledger, context.queue_key, context.started, round_.attempts),
+            call_context=replace(context, ledger=ledger),
+            attempts=round_.attempts,
             on_steps=on_steps,
         )
         limit = asyncio.timeout_at(ledger.deadline)

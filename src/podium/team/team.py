@@ -134,7 +134,7 @@ class Team:
                     )
                 )
             opened_planner = (
-                open_planner(settings, pool, seed=seed, dispatcher=dispatcher)
+                open_planner(settings, pool, seed=seed)
                 if planner is None
                 else OpenedPlanner(planner, planner.name)
             )
