@@ -15,7 +15,7 @@ from podium.errors import UsageError
 from podium.spending.shared_spend_limit import SharedSpendLimit
 from podium.team import Runner
 from podium.team.health_check import CheckResult, check_planner
-from podium.team.opened_planner import OpenedPlanner, open_planner, pays_for_plans
+from podium.team.opened_planner import OpenedPlanner, open_planner
 from podium.team.team import Team
 from podium.team.team_file import TeamReference, open_pool
 from podium.trace import Trace
@@ -52,12 +52,6 @@ def opening(path: Path, *keys: str) -> OpenedPlanner:
     """The planner of a team."""
     team = TeamReference(str(path), keys).read()
     return open_planner(team, open_pool(team), seed="t")
-
-
-def paid(path: Path, *keys: str) -> bool:
-    """Whether the plans of a team cost money."""
-    team = TeamReference(str(path), keys).read()
-    return pays_for_plans(team, open_pool(team))
 
 
 async def answer(path: Path, *keys: str, budget: Budget = UNLIMITED) -> Trace:
@@ -136,7 +130,7 @@ async def test_rated_pool_without_a_configured_planner_is_routed_by_ratings(tmp_
     assert [request.body["model"] for request in server.requests] == ["small-1", "large-1", "small-1"]
     assert (trace.planner, trace.answer) == ("by-ratings:0", "Goethe, says small-1.")
     assert conducted.planner == "conductor:large"
-    assert not paid(path)
+    assert not opening(path).pays
     with pytest.raises(UsageError, match="the ratings choose a worker; leave it out"):
         opening(path, "plan.cost_sensitivity=2")
 
@@ -416,7 +410,7 @@ async def test_a_planners_name_may_say_which_worker_conducts_untrained(tmp_path:
     ]  # Plan and answer.
     assert (trace.planner, trace.answer) == ("conductor:small", "Goethe, says small-1.")
     assert "Write your plan" in trace.rounds[0].plan.messages[-1].content
-    assert paid(path, "plan.planner=conductor:small")
+    assert opening(path, "plan.planner=conductor:small").pays
     with pytest.raises(UsageError, match="no worker named 'smal'; did you mean 'small'"):
         opening(path, "plan.planner=conductor:smal")
 
@@ -437,14 +431,15 @@ def test_shipped_pool_of_real_workers_is_conducted_by_its_worker(name: str, lead
     opened = open_planner(team, pool, seed="t")
     assert (opened.planner.name, opened.fallback) == (f"conductor:{leads}", leads)
     assert opened.description == f"{leads}, a worker of the pool, untrained"
-    assert pays_for_plans(team, pool)
+    assert opened.pays
 
 
 def test_the_plans_of_scripted_workers_and_of_a_checkpoint_cost_nothing(tmp_path: Path) -> None:
     path = write_team(tmp_path / "team.toml")
     untrained = opening(path)
     assert (untrained.planner.name, untrained.fallback) == ("conductor:ada", "ada")
-    assert not paid(path)
+    assert not untrained.pays
     checkpoint = write_policy(tmp_path / "trained")
-    assert opening(path, f"conductor.checkpoint={checkpoint}").planner.name == "conductor:trained"
-    assert not paid(path, f"conductor.checkpoint={checkpoint}")
+    trained = opening(path, f"conductor.checkpoint={checkpoint}")
+    assert trained.planner.name == "conductor:trained"
+    assert not trained.pays

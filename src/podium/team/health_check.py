@@ -18,7 +18,7 @@ from podium.calls.worker_call import first_reservation
 from podium.conductor.plan_format import FORMAT_WORDS
 from podium.errors import BudgetRefusalError, UsageError, WorkerError
 from podium.spending import Ledger, SpendLimit
-from podium.team.opened_planner import pays_for_plans
+from podium.team.opened_planner import OpenedPlanner, open_planner
 from podium.team.settings import TeamSettings
 from podium.team.team import Team
 from podium.team.team_file import open_pool
@@ -64,15 +64,18 @@ async def check_team(settings: TeamSettings, limit_s: float | None = None) -> tu
     within the budget of the day."""
     pool = open_pool(settings, ready=False)
     try:
-        paid, pays = has_paid_workers(pool), pays_for_plans(settings, pool)
+        try:
+            planner: OpenedPlanner | UsageError = open_planner(settings, pool, seed="check")
+        except UsageError as error:
+            planner = error
+        paid, pays = has_paid_workers(pool), isinstance(planner, OpenedPlanner) and planner.pays
         with open_dispatcher(paid_workers=paid, pays=pays, day_usd=settings.budget.day_usd) as dispatcher:
             results = await check_workers(pool, limit_s, dispatcher.spend_limits if paid else ())
             noted = [_with_fallback_note(result, pool) for result in results]
-            try:
-                team = Team.from_settings(settings, pool, dispatcher=dispatcher, seed="check")
-            except UsageError as error:
-                refused = CheckResult("conductor", False, 0.0, str(error), "usage", role="planner")
+            if isinstance(planner, UsageError):
+                refused = CheckResult("conductor", False, 0.0, str(planner), "usage", role="planner")
                 return (*noted, refused)
+            team = Team.from_settings(settings, pool, planner=planner, dispatcher=dispatcher)
             try:
                 return (*noted, await check_planner(team, limit_s))
             finally:

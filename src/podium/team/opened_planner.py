@@ -35,6 +35,8 @@ class OpenedPlanner:
     planner: Planner
     description: str
     """Which planner this is, and why it was chosen, in words for messages."""
+    pays: bool = False
+    """Whether its plans may cost money."""
     fallback: str | None = None
     """The worker that answers a question when planning has failed. If it is None, such a question fails."""
     plan_limits: PlanLimits = PlanLimits()
@@ -113,16 +115,6 @@ def first_model(pool: Pool) -> Worker | None:
     return live or next((worker for worker in pool if not worker.is_tool), None)
 
 
-def pays_for_plans(settings: TeamSettings, pool: Pool) -> bool:
-    """Whether the planner is a model that costs money."""
-    choice, table = settings.plan, settings.conductor
-    if choice.conducting_worker is not None:
-        return has_paid_workers(pool)
-    if not choice.uses_conductor or table.checkpoint is not None or _is_routed(table, pool):
-        return False
-    return table.names_conductor or has_paid_workers(pool)
-
-
 def _of_baseline(name: str, pool: Pool, seed: str) -> OpenedPlanner:
     planner = open_baseline(name, pool.profiles, seed=seed, recorded=replays_bare_questions(pool))
     baseline = find_baseline(name)
@@ -170,6 +162,7 @@ def _of_worker(worker: Worker, table: ConductorSettings, *, why: str = _CHOSEN) 
     return OpenedPlanner(
         conductor,
         f"{worker.profile.name}, {why}, untrained",
+        pays=has_paid_workers([worker]),
         fallback=table.fallback or worker.profile.name,
         conductor=conductor,
     )
@@ -198,6 +191,7 @@ def _of_endpoint(settings: ConductorSettings, pool: Pool) -> OpenedPlanner:
     return OpenedPlanner(
         conductor,
         f"{endpoint.profile.name} at {settings.base_url}, {training}",
+        pays=True,
         plan_limits=plan or PlanLimits(),
         conductor=conductor,
         close_endpoint=endpoint.close,

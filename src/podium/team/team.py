@@ -23,7 +23,7 @@ from podium.errors import StoreError, UsageError
 from podium.planner import Planner, PrewrittenPlans
 from podium.store import TraceStore
 from podium.team.events import Event, QuestionEnded, TraceStoreError, stream_events
-from podium.team.opened_planner import OpenedPlanner, open_planner, pays_for_plans
+from podium.team.opened_planner import OpenedPlanner, open_planner
 from podium.team.runner import Runner
 from podium.team.settings import TeamSettings
 from podium.team.team_file import TeamReference, open_pool
@@ -101,7 +101,7 @@ class Team:
         settings: TeamSettings,
         pool: Pool | None = None,
         *,
-        planner: Planner | None = None,
+        planner: Planner | OpenedPlanner | None = None,
         dispatcher: Dispatcher | None = None,
         seed: str = "0",
         for_evaluation: bool = False,
@@ -112,7 +112,7 @@ class Team:
 
         Args:
             pool: workers that the caller has opened. The team closes them. Default: the settings' workers.
-            planner: a planner in place of the settings' planner. It may cost money.
+            planner: a planner in place of the settings' planner. Unless it is an `OpenedPlanner`, it may cost money.
             dispatcher: a dispatcher that the caller closes. Default: the team opens and closes one.
             seed: seeds a planner that plans at random.
             for_evaluation: see `Runner.for_evaluation`.
@@ -120,6 +120,10 @@ class Team:
             store: the SQLite file that keeps the traces of `ask`, `run` and `stream`. Default: traces are not kept.
         """
         pool = open_pool(settings) if pool is None else pool
+        if planner is None:
+            planner = open_planner(settings, pool, seed=seed)
+        elif isinstance(planner, Planner):
+            planner = OpenedPlanner(planner, planner.name, pays=True)
         with ExitStack() as files:
             if dispatcher is None:
                 dispatcher = files.enter_context(
@@ -129,16 +133,11 @@ class Team:
                         replay=settings.replay,
                         day_usd=settings.budget.day_usd,
                         run_usd=settings.budget.run_usd,
-                        pays=planner is not None or pays_for_plans(settings, pool),
+                        pays=planner.pays,
                         spend_limit_file=spend_limit_file,
                     )
                 )
-            opened_planner = (
-                open_planner(settings, pool, seed=seed)
-                if planner is None
-                else OpenedPlanner(planner, planner.name)
-            )
-            runner = opened_planner.make_runner(settings, pool, dispatcher, shows_unloaded_models=True)
+            runner = planner.make_runner(settings, pool, dispatcher, shows_unloaded_models=True)
             if for_evaluation:
                 runner = runner.for_evaluation()
             effective = {
@@ -147,7 +146,7 @@ class Team:
             }
             # The store is opened last, so that a team that cannot be opened leaves no file.
             traces = None if store is None else files.enter_context(TraceStore(store))
-            return cls(settings.model_copy(update=effective), runner, opened_planner, files.pop_all(), traces)
+            return cls(settings.model_copy(update=effective), runner, planner, files.pop_all(), traces)
 
     @property
     def pool(self) -> Pool:

@@ -15,7 +15,7 @@ from podium.evals.study.decision import FEWEST
 from podium.evals.study.study_inputs import StudyInputs
 from podium.executor.estimate import Range, StepEstimate, Workload, estimate_answer, estimate_plan
 from podium.tasks import Task
-from podium.team.opened_planner import first_model, open_planner, pays_for_plans
+from podium.team.opened_planner import first_model, open_planner
 from podium.team.settings import PlannerChoice, TeamSettings
 from podium.types import ANSWER_WHOLE_QUESTION, Price, Usage
 from podium.workers.base import costly_workers
@@ -132,10 +132,8 @@ def _estimate_conductors(study: StudyInputs, answer_usd: float) -> _ConductorsEs
         answer_usd: the likely dollars of all workers' answers to one question.
     """
     team, pool, tasks = study.team, study.pool, study.questions.tasks
-    price, reason = _conductor_price(team, pool), _no_conductor(study)
-    plans_paid = (
-        not reason and not price.is_declared_free and pays_for_plans(team.with_planner(PlannerChoice()), pool)
-    )
+    price, (pays, reason) = _conductor_price(team, pool), _conductor_pays(study)
+    plans_paid = pays and not price.is_declared_free
     numbers = [pool.names.index(name) for name in pool.answering]
     plans = [
         _assumed_plan(pool, numbers, first, task)
@@ -185,20 +183,23 @@ def _conductor_price(team: TeamSettings, pool: Pool) -> Price:
     return Price() if worker is None else worker.profile.price
 
 
-def _no_conductor(study: StudyInputs) -> str:
-    """Why no Conductor is measured, in a sentence. Empty if one is measured."""
+def _conductor_pays(study: StudyInputs) -> tuple[bool, str]:
+    """Whether the Conductor's plans may cost money, and a sentence that says why no Conductor is measured. It is empty
+    if one is measured."""
     if study.questions.judged_by == "agreement" and study.settings.judge is None:
-        return "The Conductor is left out: agreement between workers cannot judge what it makes of them."
+        return False, (
+            "The Conductor is left out: agreement between workers cannot judge what it makes of them."
+        )
     if all(isinstance(worker, ReplayWorker) for worker in study.pool if not worker.is_tool):
-        return (
+        return False, (
             "The Conductor is left out: all workers are recorded, and a recording has no answers to subtasks that a "
             "plan writes."
         )
     try:
-        open_planner(study.team.with_planner(PlannerChoice()), study.pool, seed="study")
+        opened = open_planner(study.team.with_planner(PlannerChoice()), study.pool, seed="study")
     except UsageError as error:
-        return f"The Conductor is left out: {error}"
-    return ""
+        return False, f"The Conductor is left out: {error}"
+    return opened.pays, ""
 
 
 def _assumed_plan(pool: Pool, workers: Sequence[int], first: int, task: Task) -> tuple[StepEstimate, ...]:

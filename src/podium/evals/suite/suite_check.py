@@ -28,7 +28,6 @@ from podium.evals.suite.plan_controls import PLAN_CONTROLS
 from podium.evals.suite.suite_settings import EACH_WORKER, PlannerEntry, PoolEntry, SuiteSettings
 from podium.planners import find_baseline
 from podium.tasks import TaskSet, warnings_of
-from podium.team.opened_planner import pays_for_plans
 from podium.workers.base import has_paid_workers
 from podium.workers.replay import (
     ReplayWorker,
@@ -155,22 +154,30 @@ class _TableCheck:
             return  # The same policy at another level is refused once.
         seeded = [planner.with_seed(seed) for seed in list(self.answers)[: planner.seeds]]
         different = [each for index, each in enumerate(seeded) if each not in seeded[:index]]
-        own_problems = [
-            problem for each in different for problem in await _entry_problems(inputs, each, self.settings)
-        ]
+        own_problems = [problem for each in different for problem in await self._entry_problems(inputs, each)]
         if own_problems:
             self.problems += own_problems
             if planner.checkpoint is not None:
                 self._refused_checkpoints.add(planner.checkpoint)
             return
         controls = _controls(inputs, planner)
-        self.pays |= has_paid_workers(inputs.pool) or pays_for_plans(
-            inputs.settings_for(planner), inputs.pool
-        )
+        self.pays |= has_paid_workers(inputs.pool)
         if _chooses(planner, controls) and planner.pool not in self.training:
             training_inputs = inputs.for_training(self.settings.training)
             self.training[planner.pool] = list(_training(training_inputs, self.settings, planner.pool))
         self.rows += _rows(inputs, self.settings, planner, controls, self.answers)
+
+    async def _entry_problems(self, inputs: ComparisonInputs, entry: PlannerEntry) -> list[str]:
+        try:
+            reason = _planner_problem(inputs, entry)
+            if reason is None and not _learns(entry):
+                async with inputs.open_team(entry, self.settings, seed=0) as team:
+                    self.pays |= team.opened_planner.pays
+        except UsageError as error:
+            reason = f"{entry.row} on {inputs.table.label}: {error}"
+        asked = () if entry.controls == "all" else entry.controls
+        refused = (_control_problem(inputs, name, entry) for name in asked)
+        return [problem for problem in (reason, *refused) if problem is not None]
 
     def table_problems(self, table: TableSettings) -> Iterator[str]:
         """The reasons to refuse the table as a whole, once all planners were added."""
@@ -253,21 +260,6 @@ def _training(
     once, answers = settings.model_copy(update={"repeats": 1}), {0: len(inputs.tasks(0))}
     for name in inputs.pool.answering:
         yield from _rows(inputs, once, PlannerEntry(planner=f"single:{name}", pool=pool), (), answers)
-
-
-async def _entry_problems(
-    inputs: ComparisonInputs, entry: PlannerEntry, settings: SuiteSettings
-) -> list[str]:
-    try:
-        reason = _planner_problem(inputs, entry)
-        if reason is None and not _learns(entry):
-            async with inputs.open_team(entry, settings, seed=0):
-                pass
-    except UsageError as error:
-        reason = f"{entry.row} on {inputs.table.label}: {error}"
-    asked = () if entry.controls == "all" else entry.controls
-    refused = (_control_problem(inputs, name, entry) for name in asked)
-    return [problem for problem in (reason, *refused) if problem is not None]
 
 
 def _planner_problem(inputs: ComparisonInputs, entry: PlannerEntry) -> str | None:
