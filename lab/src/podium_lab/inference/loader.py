@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podium.conductor.checkpoint import Checkpoint, is_llama
-from podium.conductor.loaded_model import LoadedModel, ModelLoader
+from podium.plugin_api.model_loaders import LoadedModel, ModelLoader
 
 MAX_PARAMETERS_IN_NUMPY = 50_000_000
 """NumPy runs models of at most so many parameters: with them it is as fast as torch, and starts sooner."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
+from podium.plugin_api.tasks import GeneratedTasks, Task
 from podium.tasks.graders.text_graders import Exact
-from podium.tasks.task import GeneratedTasks, Split, Task, named_uniform
+from podium.tasks.task import Split, named_uniform
 from podium.types import Question
 from podium_lab.world import (
     FIELDS,

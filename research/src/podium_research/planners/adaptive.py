@@ -12,8 +12,18 @@ from collections import Counter
 from dataclasses import dataclass
 
 from podium.errors import ConfigError
-from podium.planners.rounds import Rounds, RoundStep, plan_rounds, voted_round_plan, worker_step
-from podium.plugin_api.planners import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
+from podium.plugin_api.planners import (
+    BaselineContext,
+    BaselineSpec,
+    Plan,
+    Planner,
+    PlanRequest,
+    Rounds,
+    RoundStep,
+    plan_rounds,
+    voted_round_plan,
+    worker_step,
+)
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workers.vote import vote_key
 from podium_research.planners.rounds import all_rounds

@@ -11,18 +11,22 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from podium.planner import EarlierRound
-from podium.planners.rounds import (
+from podium.plugin_api.planners import (
+    BaselineContext,
+    BaselineSpec,
+    EarlierRound,
+    Plan,
+    Planner,
+    PlanRequest,
     Rounds,
     RoundStep,
+    Workflow,
     plan_rounds,
     voted_round_plan,
     worker_step,
     workflow_plan,
 )
-from podium.plugin_api.planners import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
 from podium.types import ANSWER_WHOLE_QUESTION
-from podium.workflow import Workflow
 from podium_research.planners.rounds import all_rounds, first_json_object
 
 _TURNS = 2

@@ -9,14 +9,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from podium.planners.rounds import (
+from podium.plugin_api.planners import (
+    BaselineContext,
+    BaselineSpec,
+    Plan,
+    Planner,
+    PlanRequest,
     Rounds,
     most_common,
     plan_rounds,
     voted_round_plan,
     worker_step,
 )
-from podium.plugin_api.planners import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workers.vote import vote_key
 

@@ -16,8 +16,19 @@ from typing import Self
 
 from podium.errors import ConfigError
 from podium.planner import earlier_rounds_of
-from podium.planners.rounds import Rounds, RoundStep, most_common, plan_rounds, voted_round_plan, worker_step
-from podium.plugin_api.planners import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
+from podium.plugin_api.planners import (
+    BaselineContext,
+    BaselineSpec,
+    Plan,
+    Planner,
+    PlanRequest,
+    Rounds,
+    RoundStep,
+    most_common,
+    plan_rounds,
+    voted_round_plan,
+    worker_step,
+)
 from podium.trace import Trace
 from podium.workers.vote import vote_key
 from podium_research.planners.rounds import all_rounds, question_random

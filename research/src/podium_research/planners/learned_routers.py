@@ -16,11 +16,10 @@ import numpy as np
 
 from podium.config import suggestion
 from podium.errors import ConfigError
-from podium.planner import BatchPlanner
 from podium.planners.answers import AnswerMatrix, Floats, Members
 from podium.planners.rating_router import parse_accuracy_per_usd
 from podium.planners.voting import Committee
-from podium.plugin_api.planners import BaselineContext, BaselineSpec, Plan, PlanRequest
+from podium.plugin_api.planners import BaselineContext, BaselineSpec, BatchPlanner, Plan, PlanRequest
 from podium_research.planners.predictors import (
     METHODS,
     CachedPredictor,

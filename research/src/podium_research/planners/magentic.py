@@ -13,10 +13,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from podium.planners.rounds import Rounds, RoundStep, plan_rounds, worker_step, workflow_plan
-from podium.plugin_api.planners import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
+from podium.plugin_api.planners import (
+    BaselineContext,
+    BaselineSpec,
+    Plan,
+    Planner,
+    PlanRequest,
+    Rounds,
+    RoundStep,
+    Workflow,
+    plan_rounds,
+    worker_step,
+    workflow_plan,
+)
 from podium.types import ANSWER_WHOLE_QUESTION, Profile
-from podium.workflow import Workflow
 from podium_research.planners.rounds import all_rounds, first_json_object
 
 _MAX_STALLS = 3

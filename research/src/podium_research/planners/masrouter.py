@@ -20,9 +20,17 @@ from podium.planners.controls import CHECK, COMPARE, FINISH, NEXT
 from podium.planners.rating_router import parse_accuracy_per_usd
 from podium.planners.reflection import AGAIN
 from podium.planners.voting import Committee
-from podium.plugin_api.planners import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
+from podium.plugin_api.planners import (
+    Access,
+    BaselineContext,
+    BaselineSpec,
+    Plan,
+    Planner,
+    PlanRequest,
+    Step,
+    Workflow,
+)
 from podium.types import ANSWER_WHOLE_QUESTION, SEED_PREFIX_CHARS, Profile
-from podium.workflow import Access, Step, Workflow
 from podium_research.planners.debate import REVISE
 from podium_research.planners.scored_answers import answers_of_workers
 

@@ -16,16 +16,14 @@ from random import Random
 import numpy as np
 
 from podium.errors import ConfigError
-from podium.planner import Learner
 from podium.planners.answers import Floats
 from podium.planners.baseline import plan_once
 from podium.planners.rating_router import parse_accuracy_per_usd
 from podium.planners.voting import Single
-from podium.plugin_api.planners import BaselineContext, BaselineSpec, Plan, PlanRequest
+from podium.plugin_api.planners import BaselineContext, BaselineSpec, Learner, Plan, PlanRequest, Workflow
 from podium.trace import Trace
 from podium.types import SEED_PREFIX_CHARS, Profile
 from podium.workers.vote import VOTE
-from podium.workflow import Workflow
 from podium_research.planners.routers import text_features
 
 _UNRATED = 0.5

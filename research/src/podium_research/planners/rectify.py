@@ -13,21 +13,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from podium.planner import EarlierRound
 from podium.planners.baseline import voting_step
-from podium.planners.rounds import (
+from podium.plugin_api.planners import (
+    Access,
+    BaselineContext,
+    BaselineSpec,
+    EarlierRound,
+    Plan,
+    Planner,
+    PlanRequest,
     Rounds,
     RoundStep,
+    Step,
+    Workflow,
     most_common,
     plan_rounds,
     voted_round_plan,
     worker_step,
     workflow_plan,
 )
-from podium.plugin_api.planners import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workers.vote import vote_key
-from podium.workflow import Access, Step, Workflow
 from podium_research.planners.rounds import all_rounds, first_json_object
 
 RETRIES = 3

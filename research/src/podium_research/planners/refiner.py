@@ -9,10 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from podium.planners.baseline import plan_once, voting_step
-from podium.planners.rounds import worker_step
-from podium.plugin_api.planners import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
+from podium.plugin_api.planners import (
+    Access,
+    BaselineContext,
+    BaselineSpec,
+    Plan,
+    Planner,
+    PlanRequest,
+    Step,
+    Workflow,
+    worker_step,
+)
 from podium.types import ANSWER_WHOLE_QUESTION
-from podium.workflow import Access, Step, Workflow
 
 VERIFY = (
     "Verify the answer shown step by step. Say which steps are wrong and why, or that all are right. Do not write a "

@@ -8,7 +8,7 @@ from itertools import islice
 from random import Random
 from typing import Any
 
-from podium.planner import PlanRequest
+from podium.plugin_api.planners import PlanRequest
 from podium.types import SEED_PREFIX_CHARS
 
 _MAX_STARTS = 50

@@ -10,10 +10,20 @@ import re
 from dataclasses import dataclass
 
 from podium.errors import ConfigError
-from podium.planners.rounds import Rounds, RoundStep, plan_rounds, worker_step, workflow_plan
-from podium.plugin_api.planners import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
+from podium.plugin_api.planners import (
+    BaselineContext,
+    BaselineSpec,
+    Plan,
+    Planner,
+    PlanRequest,
+    Rounds,
+    RoundStep,
+    Workflow,
+    plan_rounds,
+    worker_step,
+    workflow_plan,
+)
 from podium.types import ANSWER_WHOLE_QUESTION
-from podium.workflow import Workflow
 from podium_research.planners.rounds import all_rounds
 
 CRITICISE = (

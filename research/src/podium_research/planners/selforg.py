@@ -15,11 +15,21 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from podium.errors import ConfigError
-from podium.planners.rounds import Rounds, RoundStep, plan_rounds, voted_round_plan, worker_step
-from podium.plugin_api.planners import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
+from podium.plugin_api.planners import (
+    BaselineContext,
+    BaselineSpec,
+    Plan,
+    Planner,
+    PlanRequest,
+    Rounds,
+    RoundStep,
+    Step,
+    plan_rounds,
+    voted_round_plan,
+    worker_step,
+)
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workers.vote import vote_key
-from podium.workflow import Step
 from podium_research.planners.rounds import all_rounds
 
 _REVISIONS = 2

@@ -13,8 +13,8 @@ import numpy as np
 
 from podium.planners.answers import Floats
 from podium.planners.voting import Committee
-from podium.plugin_api.planners import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
-from podium.workflow import Acceptance, render
+from podium.plugin_api.planners import Acceptance, BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
+from podium.workflow import render
 from podium_research.planners.predictors import Vectors, ngram_vectors
 
 

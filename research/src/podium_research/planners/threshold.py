@@ -15,10 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from podium.errors import ConfigError
-from podium.planner import BatchPlanner
 from podium.planners.answers import Floats
 from podium.planners.voting import Single
-from podium.plugin_api.planners import BaselineContext, BaselineSpec, Plan, PlanRequest
+from podium.plugin_api.planners import BaselineContext, BaselineSpec, BatchPlanner, Plan, PlanRequest
 from podium.types import SEED_PREFIX_CHARS
 from podium_research.planners.learned_routers import read_method
 from podium_research.planners.predictors import (

@@ -15,10 +15,20 @@ from typing import TYPE_CHECKING
 
 from podium.errors import ConfigError
 from podium.planners.baseline import worker_number
-from podium.planners.rounds import Rounds, RoundStep, plan_rounds, worker_step, workflow_plan
-from podium.plugin_api.planners import BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
+from podium.plugin_api.planners import (
+    BaselineContext,
+    BaselineSpec,
+    Plan,
+    Planner,
+    PlanRequest,
+    Rounds,
+    RoundStep,
+    Workflow,
+    plan_rounds,
+    worker_step,
+    workflow_plan,
+)
 from podium.types import ANSWER_WHOLE_QUESTION
-from podium.workflow import Workflow
 from podium_research.planners.rounds import all_rounds
 from podium_research.planners.scored_answers import answers_of_workers
 

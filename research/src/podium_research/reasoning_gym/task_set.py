@@ -14,9 +14,10 @@ from pydantic import Field
 
 from podium.config import suggestion
 from podium.errors import ConfigError
-from podium.tasks.graders.extraction import AnswerPlace, extract
-from podium.tasks.sets.base import LoadedSplit, TaskSetSpec
-from podium.tasks.task import SPLITS, Grade, Task, named_uniform
+from podium.plugin_api.tasks import Grade, Task, TaskSetSpec, extract
+from podium.tasks.graders.extraction import AnswerPlace
+from podium.tasks.sets.base import LoadedSplit
+from podium.tasks.task import SPLITS, named_uniform
 from podium.types import Question
 from podium_research.reasoning_gym.process_pool import (
     GeneratedSample,

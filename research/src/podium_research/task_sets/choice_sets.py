@@ -7,11 +7,11 @@ from random import Random
 from string import ascii_uppercase
 from typing import Any, ClassVar, Literal
 
+from podium.plugin_api.tasks import GraderSettings, Sample
 from podium.recordings import split_by_hash
-from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.choice import Choice
 from podium.tasks.overlap import question_key
-from podium.tasks.sets.base import LoadedSplit, Sample
+from podium.tasks.sets.base import LoadedSplit
 from podium.tasks.sets.prompts import CHOICE, content_id
 from podium.tasks.task import SPLITS
 from podium_research.task_sets.hub import HubSet, int_column, list_column, text_column

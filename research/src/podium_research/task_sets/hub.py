@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from podium.errors import ConfigError
+from podium.plugin_api.tasks import GraderSettings, Sample, TaskSetSpec
 from podium.rows import Row, read_rows
-from podium.tasks.graders.base import GraderSettings
-from podium.tasks.sets.base import BadRow, LoadedSplit, Sample, TaskSetSpec, read_tasks
+from podium.tasks.sets.base import BadRow, LoadedSplit, read_tasks
 from podium.tasks.task import SPLITS
 
 DATA_VARIABLE = "PODIUM_DATA"

@@ -15,11 +15,10 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from podium.errors import GraderError
+from podium.plugin_api.tasks import Grade, Sample
 from podium.rows import Row
 from podium.tasks.graders.code_grader import Code
-from podium.tasks.sets.base import Sample
 from podium.tasks.sets.prompts import COMPLETION, PROGRAM
-from podium.tasks.task import Grade
 from podium_research.task_sets.code_sets import CodeSet
 from podium_research.task_sets.hub import text_column
 

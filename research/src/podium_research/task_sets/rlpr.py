@@ -8,14 +8,12 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import PrivateAttr
 
-from podium.tasks.graders.base import GraderSettings
+from podium.plugin_api.tasks import Grade, GraderSettings, Sample
 from podium.tasks.graders.choice import Choice
 from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.math_graders import Math
 from podium.tasks.graders.text_graders import Normalised
-from podium.tasks.sets.base import Sample
 from podium.tasks.sets.prompts import FINAL_ANSWER, content_id
-from podium.tasks.task import Grade
 from podium_research.task_sets.hub import HubSet, text_column
 
 _LETTER = re.compile(r"[A-P]")
