@@ -16,7 +16,7 @@ from podium.calls.input_bound import InputTokenBound
 from podium.calls.rate_limiter import Permit
 from podium.errors import BudgetRefusalError, WorkerError
 from podium.spending import Ledger, Reservation
-from podium.trace import Attempt, AttemptErrorKind, Reply
+from podium.trace import Attempt, Reply
 from podium.types import DEFAULT_OPTIONS, AnswerOptions, Budget, Message, Receipt, Spent, Usage, fast_replace
 from podium.workers.base import Request, Worker, time_limit
 
@@ -100,9 +100,7 @@ class AttemptLog(list[Attempt]):
             spent=spent,
         )
 
-    def _mark_last(
-        self, is_meant: Callable[[Attempt], bool], *, kind: AttemptErrorKind, error: str, spent: Spent
-    ) -> None:
+    def _mark_last(self, is_meant: Callable[[Attempt], bool], *, kind: str, error: str, spent: Spent) -> None:
         for index, attempt in reversed(list(enumerate(self))):
             if is_meant(attempt):
                 update = {"error_kind": kind, "error": error, "spent": spent}
@@ -353,7 +351,7 @@ class WorkerCall:
         self,
         started: float,
         hedge: bool,
-        kind: AttemptErrorKind | None = None,
+        kind: str | None = None,
         message: str | None = None,
         spent: Spent = Spent(),
     ) -> None:

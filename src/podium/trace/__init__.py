@@ -2,7 +2,6 @@
 
 from podium.trace.model import (
     Outcome,
-    OutcomeVerdict,
     Reply,
     RoundTrace,
     Span,
@@ -11,13 +10,11 @@ from podium.trace.model import (
     TraceStatus,
     VoteCount,
 )
-from podium.trace.plan import Attempt, AttemptErrorKind, Plan
+from podium.trace.plan import Attempt, Plan
 
 __all__ = [
     "Attempt",
-    "AttemptErrorKind",
     "Outcome",
-    "OutcomeVerdict",
     "Plan",
     "Reply",
     "RoundTrace",

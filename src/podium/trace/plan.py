@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
 
-from podium.errors import WorkerErrorKind
 from podium.types import FrozenModel, Message, Spent
 from podium.workflow import Acceptance, PlanError, Workflow
-
-if TYPE_CHECKING:
-    AttemptErrorKind = WorkerErrorKind | Literal["cancelled", "length"]
-    """What ended a try: an error of the worker, a cancellation, or an answer that max_tokens cut off."""
-else:
-    AttemptErrorKind = str  # A worker of another package may name a kind of its own.
 
 
 class Attempt(FrozenModel):
@@ -22,8 +14,9 @@ class Attempt(FrozenModel):
     worker: str
     started_s: float
     ended_s: float
-    error_kind: AttemptErrorKind | None = None
-    """The kind of the error. None if the try succeeded."""
+    error_kind: str | None = None
+    """A `WorkerErrorKind`, "cancelled", "length" (max_tokens cut the answer off), or a kind that a worker of another
+    package names. None if the try succeeded."""
     error: str | None = None
     spent: Spent = Spent()
     """Tokens and dollars that the try took although it gave no answer."""
