@@ -40,7 +40,8 @@ def fill_template(template: str, values: Mapping[str, Any]) -> str:
 
 
 def show_cell(values: Mapping[str, Any], column: str) -> str:
-    """A cell as a question shows it, a list as lettered lines; raises what `fill_template` does."""
+    """A cell as a question shows it, a list as lettered lines. If there is no such column, a `KeyError` is raised, and
+    a `ValueError` if the cell is empty, is not UTF-8, or has more options than there are letters."""
     value = values[column]
     if isinstance(value, list) and value:
         if len(value) > len(ascii_uppercase):
@@ -52,7 +53,8 @@ def show_cell(values: Mapping[str, Any], column: str) -> str:
 
 
 def cell_text(values: Mapping[str, Any], column: str) -> str:
-    """A cell as text: whole numbers without a point, lists and objects as JSON; raises what `fill_template` does."""
+    """A cell as text: whole numbers without a point, lists and objects as JSON. If there is no such
+    column, a `KeyError` is raised, and a `ValueError` if the cell is empty or is not UTF-8."""
     value = values[column]
     if is_empty(value):
         raise ValueError(f"its {column} is empty")
