@@ -50,7 +50,7 @@ class GateSettings(Settings):
 
 
 class GRPOSettings(Settings):
-    """The stage of reinforcement. Names are TRL's where TRL has the setting."""
+    """The stage of reinforcement. Some fields say which setting of TRL means the same."""
 
     iterations: int = Field(default=200, ge=1)
     """Batches of rollouts. The cosine schedule of the learning rate ends with the last batch."""
