@@ -245,7 +245,7 @@ GROUPS = {
 
 
 _MAX_NUMBER = 10**15
-"""No number of an option is larger (`podium.config.MAX_NUMBER`, whose module help does not load)."""
+"""No number of an option is larger (`config.source.MAX_NUMBER`, whose module help does not load)."""
 
 
 def _check_size(form: object, value: object) -> None:

@@ -5,10 +5,9 @@ line or the override, the key, the value, and what to do. Values of keys that lo
 """
 
 from podium.config.explain import closest_name, suggestion
-from podium.config.source import MAX_NUMBER, Settings, SettingsSource, build, load, read_file, to_overrides
+from podium.config.source import Settings, SettingsSource, build, load, read_file, to_overrides
 
 __all__ = [
-    "MAX_NUMBER",
     "Settings",
     "SettingsSource",
     "build",
