@@ -110,10 +110,10 @@ def _draw_round(number: int, round_: RoundTrace, trace: Trace, full: bool) -> Re
     if plan.edited:
         title.append(", then edited by the user", "yellow not bold")
     tree = Tree(title, guide_style="dim")
-    for message in plan.messages if full else ():
-        tree.add(
-            Text.assemble((f"prompt, {message.role}: ", "dim bold"), (printable(message.content), "dim"))
-        )
+    if full:
+        for message in plan.messages:
+            content = printable(message.content)
+            tree.add(Text.assemble((f"prompt, {message.role}: ", "dim bold"), (content, "dim")))
     for rejected in plan.rejected:
         label = Text.assemble(("Rejected plan", "bold yellow"), (f"  {_tokens_and_price(rejected)}", "dim"))
         label.append(f"\n{_cut_unless_full(rejected.text, _PLAN, full)}", "dim")

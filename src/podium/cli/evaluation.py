@@ -244,7 +244,9 @@ class _SuiteRunner:
                 "--declare NOTE says what a run on the test or validation split is for; "
                 + ("write a note." if held_out else "this one has neither, so leave it out.")
             )
-        for table in held_out if needed and note is None else ():
+        if not needed or note is not None:
+            return
+        for table in held_out:
             assert table.look_log is not None
             if table.settings.split == TEST and not table.look_log.is_declared(TEST, table.config):
                 raise UsageError(

@@ -102,8 +102,9 @@ def read_number(text: str, *, fractions: bool = True) -> Fraction | None:
     if len(text) > _MAX_TEXT_CHARS or not _DIGIT.search(text):
         return None
     plain = without_emphasis(to_nfkc(text))
-    for pattern, by in _PLAIN if _MARK.search(plain) else ():
-        plain = pattern.sub(by, plain)
+    if _MARK.search(plain):
+        for pattern, by in _PLAIN:
+            plain = pattern.sub(by, plain)
     plain = " ".join(plain.split()).strip(_QUOTES).rstrip(".,;:" + _QUOTES)
     if plain.startswith("{") and plain.endswith("}"):
         plain = plain[1:-1].strip()

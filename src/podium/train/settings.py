@@ -247,7 +247,9 @@ def settings_of_other_engine(settings: TrainSettings) -> Iterator[ConfigError]:
     """A refusal for each setting of this stage that only the other engine has, and that this run changes."""
     default = TrainSettings(start="-")
     for other, keys in ENGINE_ONLY.items():
-        for key in keys if other != settings.engine else ():
+        if other == settings.engine:
+            continue
+        for key in keys:
             of_stage = settings.stage == "grpo" or not key.startswith("grpo.")
             if of_stage and setting_value(settings, key) != setting_value(default, key):
                 yield ConfigError(

@@ -64,7 +64,9 @@ async def measure_conductors(
     """
     measured: list[MethodResult] = []
     notes: list[str] = []
-    for planner in _conductors(table, known, count, checkpoint, seed) if count or checkpoint else ():
+    if not count and not checkpoint:
+        return measured, notes
+    for planner in _conductors(table, known, count, checkpoint, seed):
         with suppress(BudgetError):
             await answer_table([planner], dispatcher, accuracy_so_far(show, planner.missing(), dispatcher))
         rollouts = list(planner.kept_answers().values())
