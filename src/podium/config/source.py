@@ -52,25 +52,36 @@ def override(tables: dict[str, Any], text: str, source: str) -> AppliedOverride:
     parts = [_value(quoted) if quoted else plain for quoted, plain in _PART.findall(written.strip())]
     if not parts:
         raise ConfigError(f"Override {text!r} is not of the form key=value, as in train.lr=1e-4.")
-    current: Any = tables
-    key: list[str] = []
+    where = _locate(tables, parts, text, source)
+    parent: Any = tables
+    for key in where[:-1]:
+        parent = parent.setdefault(key, {}) if isinstance(parent, dict) else parent[key]
+    parent[where[-1]] = _value(value.strip())
+    return AppliedOverride(written, where)
+
+
+def _locate(tables: dict[str, Any], parts: list[str], text: str, source: str) -> Where:
+    """The place that the parts of a key name, with the index of each item of a list."""
     where: Where = ()
-    while True:
-        part: int | str = parts[0]
-        name, taken = parts[0], 1
-        if isinstance(current, list):
-            part, taken = _item(current, parts, text, ".".join(key), source)
-            name = item_name(current, part)
-        key.append(name)
-        where += (part,)
-        if not (parts := parts[taken:]):
-            current[part] = _value(value.strip())
-            return AppliedOverride(written, where)
-        current = current.setdefault(part, {}) if isinstance(current, dict) else current[part]
-        if not isinstance(current, dict | list):
+    names: list[str] = []
+    current: Any = tables
+    while parts:
+        if isinstance(current, dict):
+            name, taken = parts[0], 1
+            where += (name,)
+            current = current.get(name, {})
+        elif isinstance(current, list):
+            index, taken = _item(current, parts, text, ".".join(names), source)
+            name = item_name(current, index)
+            where += (index,)
+            current = current[index]
+        else:
             raise ConfigError(
-                f"Override {text!r}: {'.'.join(key)} is {show_value(key, current)}, which has no keys of its own."
+                f"Override {text!r}: {'.'.join(names)} is {show_value(names, current)}, which has no keys of its own."
             )
+        names.append(name)
+        parts = parts[taken:]
+    return where
 
 
 def _item(items: list[Any], parts: list[str], text: str, key: str, source: str) -> tuple[int, int]:
