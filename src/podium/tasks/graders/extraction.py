@@ -32,65 +32,8 @@ AnswerPlace = Literal[
     "final", "stated", "formula", "tag", "boxed", "field", "hashes", "line", "code", "whole"
 ]
 
-
-_FINAL = re.compile(
-    r"\bfinal\s+answer\b(?:[^\n:$\\=\d]{0,60}?(?::|=|\bis\b:?)|[^\S\n]*[*_#]*[^\S\n]*(?=\n))", re.IGNORECASE
-)
-_ANSWER = re.compile(
-    r"\banswer\b[^\n:$\\=\d]{0,60}?(?::|=|\b(?:is|are|becomes|equals|(?:would|must|should|will) be)\b:?)"
-    rf"|^[^\w\n]*+{ANSWER_LINE}",
-    re.IGNORECASE | re.MULTILINE,
-)
-_GAP = re.compile(r"[\s*_#:>\"]*")
-_REMARK = re.compile(
-    r"(?:\w+ )?(?:correct|right|wrong|verified|confirmed|reasonable|provided|given|shown)\b", re.IGNORECASE
-)
-"""Behind "the answer is": a remark about the answer, and not the answer itself."""
-_MEMBER = re.compile(
-    r'"(?:(?:other|second|alternative|alternate|possible)[_ ]?answers?|answer(?:[_ ]?\d|[_ ]alternative)?)"\s*:\s*',
-    re.IGNORECASE,
-)
-_NEXT_OBJECT = re.compile(r"[^{}]*\}\s*,\s*\{[^{}]*")
-_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
-_VALUE_END = re.compile(r',\s*(?=["\n])|[}\n]')
-_SPOILT = {8: "\\b", 9: "\\t", 12: "\\f", 13: "\\r"}
-"""Control characters that JSON makes of LaTeX commands whose backslash is not doubled."""
 _WINDOW = 8000
 """Characters that are read behind a mark, or at the end of a response."""
-_LINE = re.compile(r"(?:\\begin\{.*?\\end\{\w+\*?\}|\\\[.*?\\\]|\$\$.*?\$\$|[^\n])+", re.DOTALL)
-"""A line; a displayed formula is part of one."""
-_FAREWELL = re.compile(
-    r"\s*(?:(?:please )?(?:let me know|feel free)|(?:i )?hope (?:this|that)|if you (?:have|need|want)"
-    r"|is there anything)\b",
-    re.IGNORECASE,
-)
-"""A line behind the answer that a chat model says to the user."""
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z<])")
-_ASIDE = re.compile(r",? which\b|,? because\b|,? since\b|, as\b|,? when\b")
-"""Begins an explanation, which is not part of the answer."""
-_TAKEN_BACK = re.compile(
-    r"\W*(?:(?:no|nope|wait|oops|sorry|correction|scratch that)\b\s*(?:[,.!?:;–—-]|$)"
-    r"|(?:that|this|it)(?: is|'s) (?:wrong|incorrect|not (?:right|correct|true))\b"
-    r"|(?:wrong|incorrect)\W*$|not (?:correct|right)\b)",
-    re.IGNORECASE,
-)
-"""The beginning of a sentence that takes back the one before."""
-_BESIDE = re.compile(r"\w\W*\b(?:or|and|maybe|perhaps)\W+(?:(?:the|my|final|maybe)\W+)*$", re.IGNORECASE)
-"""The end of a statement that the next one stands beside: "The answer is 5 or the answer is 6"."""
-_HOPE = re.compile(r"\bI hope (?:it|this|that)\b")
-_UNFINISHED = re.compile(r"(?:[-+/=<>(,:]|\b(?:an?|and|are|by|for|if|in|is|of|or|that|the|to|we|with))\Z")
-"""The end of a response that was cut off."""
-_BULLET = r"(?:[-*•]|\(?(?:\d{1,4}|[A-Za-z])[.)])[ \t]+"
-_ENTRY = re.compile(rf"[ \t]*{_BULLET}")
-_BARE = re.compile(rf"[ \t]*(?:{_BULLET})?[^\s=]{{1,40}}[ \t]*")
-"""A line that is only a value, or an entry of a list."""
-_DIGIT_OR_FORMULA = re.compile(r"[\d\\$]")
-_FORMULA = re.compile(
-    r"\$\$((?:[^$]|\\\$)+)\$\$|(?<!\\)\$((?:[^$\n\\]|\\.)+)\$|\\\[(.+?)\\\]|\\\(([^\n]+?)\\\)"
-    r"|(\\begin\{.+\\end\{\w+\*?\})",
-    re.DOTALL,
-)
-_SEPARATOR = re.compile(r"\s*(?:,?\s*(?:and|or)\b|[,;])?\s*")
 
 
 def extract(response: str, place: AnswerPlace) -> str | None:
@@ -104,14 +47,39 @@ def after_hashes(response: str) -> str | None:
     return rest.removeprefix(":").partition("\n")[0] if mark else None
 
 
+# "The final answer is 5." and "Answer: 5"
+_FINAL_ANSWER_MARK = re.compile(
+    r"\bfinal\s+answer\b(?:[^\n:$\\=\d]{0,60}?(?::|=|\bis\b:?)|[^\S\n]*[*_#]*[^\S\n]*(?=\n))", re.IGNORECASE
+)
+_ANSWER_MARK = re.compile(
+    r"\banswer\b[^\n:$\\=\d]{0,60}?(?::|=|\b(?:is|are|becomes|equals|(?:would|must|should|will) be)\b:?)"
+    rf"|^[^\w\n]*+{ANSWER_LINE}",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
 def stated_answer(text: str) -> str | None:
     """The stated answer as it is written, without the frame of boxes, or None if there is none."""
     response = text.strip()
-    found = (last_boxes(response), _tag(response), _member(response), _behind(_FINAL, response))
+    found = (
+        last_boxes(response),
+        _last_tagged_answer(response),
+        _last_json_answer(response),
+        _answer_after(_FINAL_ANSWER_MARK, response),
+    )
     if any(found):
         return max(filter(None, found))[1]
-    answer = _behind(_ANSWER, response)
-    return answer[1] if answer else _last_line(response)
+    answer = _answer_after(_ANSWER_MARK, response)
+    return answer[1] if answer else _answer_in_last_line(response)
+
+
+# "it is $3$, $4$ and \(5\)" has the formulas 3, 4 and 5.
+_FORMULA = re.compile(
+    r"\$\$((?:[^$]|\\\$)+)\$\$|(?<!\\)\$((?:[^$\n\\]|\\.)+)\$|\\\[(.+?)\\\]|\\\(([^\n]+?)\\\)"
+    r"|(\\begin\{.+\\end\{\w+\*?\})",
+    re.DOTALL,
+)
+_SEPARATOR = re.compile(r"\s*(?:,?\s*(?:and|or)\b|[,;])?\s*")
 
 
 def stated_formula(text: str) -> str | None:
@@ -132,23 +100,31 @@ def stated_formula(text: str) -> str | None:
 
 def json_answer_field(text: str) -> str | None:
     """The value of the last `"answer": ...` of a JSON object, even if the object is incomplete."""
-    return (_member(text) or (0, None))[1]
+    return (_last_json_answer(text) or (0, None))[1]
 
 
-def _tag(text: str) -> tuple[int, str] | None:
+def _last_tagged_answer(text: str) -> tuple[int, str] | None:
     start, _, content = find_tagged(text)
     return (start, content.strip()) if content and content.strip() else None
 
 
-def _member(text: str) -> tuple[int, str] | None:
+# {"answer_1": "5", "answer_2": "6"}
+_ANSWER_MEMBER = re.compile(
+    r'"(?:(?:other|second|alternative|alternate|possible)[_ ]?answers?|answer(?:[_ ]?\d|[_ ]alternative)?)"\s*:\s*',
+    re.IGNORECASE,
+)
+_NEXT_OBJECT = re.compile(r"[^{}]*\}\s*,\s*\{[^{}]*")
+
+
+def _last_json_answer(text: str) -> tuple[int, str] | None:
     """The last value, or all values of one object that names several answers."""
     found = None
     values: list[str] = []
-    for member in reversed(list(_MEMBER.finditer(text))):
+    for member in reversed(list(_ANSWER_MEMBER.finditer(text))):
         if found and not _in_one_object(text[member.end() : found.start()]):
             break
         found = member
-        value = _value(text[member.end() : member.end() + _WINDOW]).strip()
+        value = _member_value(text[member.end() : member.end() + _WINDOW]).strip()
         values += [value] if value and value not in values else []
     return (found.start(), ", ".join(reversed(values))) if found and values else None
 
@@ -165,7 +141,14 @@ def _in_one_object(between: str) -> bool:
     return depth == 0 and len(between) < _WINDOW
 
 
-def _value(text: str) -> str:
+# Behind "answer": come "\frac12", ["5", "6"], or 5, "unit": "m"}
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_VALUE_END = re.compile(r',\s*(?=["\n])|[}\n]')
+_SPOILT_LATEX = {8: "\\b", 9: "\\t", 12: "\\f", 13: "\\r"}
+"""Control characters that JSON makes of LaTeX commands whose backslash is not doubled."""
+
+
+def _member_value(text: str) -> str:
     quoted = _QUOTED.match(text)
     if quoted:
         return _unescaped(quoted[1])
@@ -176,12 +159,22 @@ def _value(text: str) -> str:
 
 def _unescaped(quoted: str) -> str:
     try:
-        return str(json.loads(f'"{quoted}"', strict=False)).translate(_SPOILT)
+        return str(json.loads(f'"{quoted}"', strict=False)).translate(_SPOILT_LATEX)
     except ValueError:  # LaTeX whose backslashes are not doubled
         return quoted.replace('\\"', '"').replace("\\\\", "\\")
 
 
-def _behind(mark: re.Pattern[str], text: str) -> tuple[int, str] | None:
+# "The answer is 5 or the answer is **6**. The answer is correct."
+_GAP = re.compile(r"[\s*_#:>\"]*")
+_REMARK = re.compile(
+    r"(?:\w+ )?(?:correct|right|wrong|verified|confirmed|reasonable|provided|given|shown)\b", re.IGNORECASE
+)
+"""Behind "the answer is": a remark about the answer, and not the answer itself."""
+_BESIDE = re.compile(r"\w\W*\b(?:or|and|maybe|perhaps)\W+(?:(?:the|my|final|maybe)\W+)*$", re.IGNORECASE)
+"""The end of a statement that the next one stands beside: "The answer is 5 or the answer is 6"."""
+
+
+def _answer_after(mark: re.Pattern[str], text: str) -> tuple[int, str] | None:
     """The text behind the last mark, to the end of its sentence, formula or list."""
     marks = list(mark.finditer(text))
     for index, match in reversed(list(enumerate(marks))):
@@ -191,39 +184,76 @@ def _behind(mark: re.Pattern[str], text: str) -> tuple[int, str] | None:
         if lines:
             before = text[marks[index - 1].end() : match.start()] if index else ""
             beside = before if "\n" not in before and _BESIDE.search(before) else ""
-            return match.start(), f"{beside}{_first(lines)}"
+            return match.start(), f"{beside}{_first_statement(lines)}"
     return None
+
+
+_LINE = re.compile(r"(?:\\begin\{.*?\\end\{\w+\*?\}|\\\[.*?\\\]|\$\$.*?\$\$|[^\n])+", re.DOTALL)
+"""A line; a displayed formula is part of one."""
 
 
 def _lines(text: str) -> list[str]:
     return [line for line in _LINE.findall(text) if re.search(r"\w", line)]
 
 
-def _first(lines: list[str]) -> str:
+def _first_statement(lines: list[str]) -> str:
     """The first sentence of the first line; or a list, if the first lines are bare values."""
-    bare = _bare(lines)
+    bare = _count_bare_lines(lines)
     first = _listed(lines[:bare]) if bare else _sentence(lines[0], last=False)
     taken_back = lines[bare or 1 : (bare or 1) + 1]
     return f"{first}. {taken_back[0]}" if taken_back and _TAKEN_BACK.match(taken_back[0]) else first
 
 
-def _last_line(text: str) -> str | None:
+# "It is 5.\n\nHope this helps!", and "so it is at the" where the response was cut off
+_FAREWELL = re.compile(
+    r"\s*(?:(?:please )?(?:let me know|feel free)|(?:i )?hope (?:this|that)|if you (?:have|need|want)"
+    r"|is there anything)\b",
+    re.IGNORECASE,
+)
+"""A line behind the answer that a chat model says to the user."""
+_UNFINISHED = re.compile(r"(?:[-+/=<>(,:]|\b(?:an?|and|are|by|for|if|in|is|of|or|that|the|to|we|with))\Z")
+"""The end of a response that was cut off."""
+
+
+def _answer_in_last_line(text: str) -> str | None:
     """The last sentence of the last line; or a list, if the last lines are bare values."""
     lines = _lines(text[-_WINDOW:])
     while len(lines) > 1 and _FAREWELL.match(lines[-1]):
         lines.pop()
     if not lines or _UNFINISHED.search(text[-20:]):
         return None
-    bare = _bare(lines[::-1])
+    bare = _count_bare_lines(lines[::-1])
     return _listed(lines[-bare:]) if bare else _sentence(lines[-1], last=True)
 
 
-def _bare(lines: list[str]) -> int:
-    return next((index for index, line in enumerate(lines) if not _BARE.fullmatch(line)), len(lines))
+# "- 5", "(b) 6" and "7"
+_BULLET = r"(?:[-*•]|\(?(?:\d{1,4}|[A-Za-z])[.)])[ \t]+"
+_ENTRY = re.compile(rf"[ \t]*{_BULLET}")
+_BARE_LINE = re.compile(rf"[ \t]*(?:{_BULLET})?[^\s=]{{1,40}}[ \t]*")
+"""A line that is only a value, or an entry of a list."""
+
+
+def _count_bare_lines(lines: list[str]) -> int:
+    return next((index for index, line in enumerate(lines) if not _BARE_LINE.fullmatch(line)), len(lines))
 
 
 def _listed(lines: list[str]) -> str:
     return lines[0] if len(lines) == 1 else ", ".join(_ENTRY.sub("", line, count=1).strip() for line in lines)
+
+
+# "It is 5, since 2 + 3 = 5. Wait, that is wrong."
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z<])")
+_HOPE = re.compile(r"\bI hope (?:it|this|that)\b")
+_DIGIT_OR_FORMULA = re.compile(r"[\d\\$]")
+_ASIDE = re.compile(r",? which\b|,? because\b|,? since\b|, as\b|,? when\b")
+"""Begins an explanation, which is not part of the answer."""
+_TAKEN_BACK = re.compile(
+    r"\W*(?:(?:no|nope|wait|oops|sorry|correction|scratch that)\b\s*(?:[,.!?:;–—-]|$)"
+    r"|(?:that|this|it)(?: is|'s) (?:wrong|incorrect|not (?:right|correct|true))\b"
+    r"|(?:wrong|incorrect)\W*$|not (?:correct|right)\b)",
+    re.IGNORECASE,
+)
+"""The beginning of a sentence that takes back the one before."""
 
 
 def _sentence(line: str, *, last: bool) -> str:
