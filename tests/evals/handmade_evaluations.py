@@ -33,7 +33,7 @@ def rollout(
         seconds=0.0,
     )
     facts = {"hops": len(skills), "skills": tuple(skills)}
-    return Rollout(task=task_id, repeat=0, grade=Grade(float(correct)), facts=facts, trace=trace)
+    return Rollout(task=task_id, sample=0, grade=Grade(float(correct)), facts=facts, trace=trace)
 
 
 def evaluation(questions: Sequence[tuple[Sequence[str], Sequence[Sequence[int]]]]) -> Evaluation:

@@ -55,7 +55,7 @@ def trace(cost: float = 0.0, seconds: float = 0.0, calls: int = 1, *, readable: 
 
 
 def reward(trace: Trace, grade: Grade, settings: RewardSettings) -> Reward:
-    found = reward_of(Rollout(task="t", repeat=0, grade=grade, trace=trace), settings)
+    found = reward_of(Rollout(task="t", sample=0, grade=grade, trace=trace), settings)
     assert found is not None
     return found
 

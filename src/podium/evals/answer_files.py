@@ -71,7 +71,7 @@ class AnswerFiles:
         return tuple(path.read_text(encoding="utf-8").split("\n")[:-1]) if path.is_file() else ()
 
     def answers(self, key: str) -> Mapping[tuple[str, int], Rollout]:
-        """The answers of a file by task and repeat. They are sorted, so that the order of the lines does not count.
+        """The answers of a file by task and sample. They are sorted, so that the order of the lines does not count.
 
         Raises:
             RunMismatchError: a line is damaged.
@@ -85,7 +85,7 @@ class AnswerFiles:
                     f"{self._path(key)}, line {number}: this is no graded answer; restore the file, or delete it to "
                     "have its questions answered again."
                 ) from None
-            answers[answer.task, answer.repeat] = answer
+            answers[answer.task, answer.sample] = answer
         return dict(sorted(answers.items()))
 
     def unfinished(self, key: str, answers: int) -> int:

@@ -184,9 +184,9 @@ def _unrecorded(trace: Trace) -> int:
     return nested + sum(kind == "unrecorded" for kind in kinds)
 
 
-def rollout_seed(seed: str, task_id: str, repeat: int) -> str:
+def rollout_seed(seed: str, task_id: str, sample: int) -> str:
     """The seed of one rollout of an evaluation, by the evaluation's seed."""
-    return f"evaluation/{seed}/{task_id}/{repeat}"
+    return f"evaluation/{seed}/{task_id}/{sample}"
 
 
 def seed_of(rollout: Rollout) -> str:
@@ -214,7 +214,7 @@ class EvaluationJob:
     repeats: int = 1
     seed: str = "0"
     kept: Mapping[tuple[str, int], Rollout] = field(default_factory=dict)
-    """Rollouts that were made before, by task id and repeat. They are not made again."""
+    """Rollouts that were made before, by task id and sample. They are not made again."""
     judged: bool = True
     """As in `is_missing`."""
     on_rollout: Callable[[Rollout], None] | None = None
@@ -223,8 +223,8 @@ class EvaluationJob:
         if not self.tasks:
             raise UsageError("There are no tasks to evaluate on: give at least one.")
         self.rollouts: dict[tuple[str, int], Rollout | None] = {}
-        """The rollouts by task id and repeat. A rollout that is still missing, or has no verdict yet, is None."""
-        for slot in ((task.id, repeat) for repeat in range(self.repeats) for task in self.tasks):
+        """The rollouts by task id and sample. A rollout that is still missing, or has no verdict yet, is None."""
+        for slot in ((task.id, sample) for sample in range(self.repeats) for task in self.tasks):
             kept = self.kept.get(slot)
             self.rollouts[slot] = None if is_missing(kept, judged=self.judged) else kept
 
@@ -242,23 +242,23 @@ class EvaluationJob:
 
     def missing(self) -> Iterator[RolloutJob | None]:
         """The rollouts to make or to grade, in order. None stands for a rollout that is kept."""
-        repeats = range(self.repeats)
-        by_repeat = ((task, repeat) for repeat in repeats for task in self.tasks)
-        by_question = ((task, repeat) for task in self.tasks for repeat in repeats)
-        for index, (task, repeat) in enumerate(by_repeat if self.learner else by_question):
-            if self.learner and index % len(self.tasks) == 0:  # A repeat begins.
+        samples = range(self.repeats)
+        by_sample = ((task, sample) for sample in samples for task in self.tasks)
+        by_question = ((task, sample) for task in self.tasks for sample in samples)
+        for index, (task, sample) in enumerate(by_sample if self.learner else by_question):
+            if self.learner and index % len(self.tasks) == 0:  # The next sample of the questions begins.
                 self.learner.forget()
-            rollout = self.rollouts[task.id, repeat]
+            rollout = self.rollouts[task.id, sample]
             if rollout is not None:
                 _teach(self.learner, rollout)
                 yield None
                 continue
-            seed = rollout_seed(self.seed, task.id, repeat)
-            ungraded = self.kept.get((task.id, repeat))
-            yield RolloutJob(self._runners[task.id], task, seed, repeat, self._finish, ungraded)
+            seed = rollout_seed(self.seed, task.id, sample)
+            ungraded = self.kept.get((task.id, sample))
+            yield RolloutJob(self._runners[task.id], task, seed, sample, self._finish, ungraded)
 
     def _finish(self, rollout: Rollout) -> None:
-        slot = rollout.task, rollout.repeat
+        slot = rollout.task, rollout.sample
         self.rollouts[slot] = rollout
         _teach(self.learner, rollout)
         if self.on_rollout and rollout != self.kept.get(slot):
@@ -288,7 +288,7 @@ async def evaluate(
     for the same calls, which narrows the interval of their difference.
 
     A planner that learns answers one question after the other, and learns each grade before the next question. It
-    forgets everything before each repeat.
+    forgets everything before the next sample of the questions.
 
     Raises:
         UsageError: no tasks, or questions that the planner cannot take.

@@ -72,7 +72,7 @@ class TablePlanner:
     """The worker that answers alone. None for another planner."""
 
     def kept_answers(self) -> Mapping[tuple[str, int], Rollout]:
-        """The kept answers to the table's present questions, by task and repeat, also those in which a call failed."""
+        """The kept answers to the table's present questions, by task and sample, also those in which a call failed."""
         known = {task.id: task for task in self.table.questions}
         return {
             slot: answer
@@ -92,9 +92,9 @@ class TablePlanner:
         """
         table, found = self.table, self.complete_answers() if complete is None else complete
         return sum(
-            is_missing(found.get((task.id, repeat)), judged=table.judged)
+            is_missing(found.get((task.id, sample)), judged=table.judged)
             for task in table.questions
-            for repeat in range(table.repeats)
+            for sample in range(table.repeats)
         )
 
     def pool_of(self, task: Task) -> Pool:

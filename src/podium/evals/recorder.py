@@ -262,7 +262,7 @@ def _response(worker: str, answer: Rollout) -> RecordedResponse | None:
     judged = answer.grade.failure is None
     return RecordedResponse(
         worker=worker,
-        sample=answer.repeat,
+        sample=answer.sample,
         text=span.response,
         answer=answer.grade.found if judged else None,
         score=answer.grade.score if judged else None,

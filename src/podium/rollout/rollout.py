@@ -37,8 +37,8 @@ class Rollout(FrozenModel):
 
     task: str
     """The task's id."""
-    repeat: int
-    """The number, from 0, of this answer among the answers to the same question."""
+    sample: int
+    """The number, from 0, of this answer among independent answers to the same question."""
     grade: Grade
     gold: str = ""
     """The beginning of the right answer."""
@@ -49,12 +49,12 @@ class Rollout(FrozenModel):
     trace: Trace
 
     @classmethod
-    def of(cls, task: Task, repeat: int, trace: Trace, grade: Grade) -> Self:
+    def of(cls, task: Task, sample: int, trace: Trace, grade: Grade) -> Self:
         """The rollout of a task."""
         gold, grader = _judging(task)
         return cls(
             task=task.id,
-            repeat=repeat,
+            sample=sample,
             grade=grade,
             gold=gold,
             grader=grader,
@@ -166,7 +166,7 @@ async def run_rollout(
     task: Task,
     *,
     seed: str,
-    repeat: int = 0,
+    sample: int = 0,
     trace_id: str | None = None,
     after: Trace | None = None,
 ) -> Rollout:
@@ -174,15 +174,15 @@ async def run_rollout(
 
     Args:
         seed: seeds the randomness of planner and workers. The same arguments give the same rollout.
-        repeat: the number of this answer among the answers to the same question. Equal numbers share cached responses.
+        sample: the number of this answer among the answers to the same question. Equal numbers share cached responses.
         trace_id, after: as for `Runner.answer`.
 
     Raises:
         BudgetError: a spend limit refused a call. Then the rollout is no evidence about its plan.
     """
-    trace = await runner.answer(task.question, seed=seed, sample=repeat, trace_id=trace_id, after=after)
+    trace = await runner.answer(task.question, seed=seed, sample=sample, trace_id=trace_id, after=after)
     _check_spend_limits(runner, trace)
-    return Rollout.of(task, repeat, trace, await grade_answer(task, trace.answer, runner.dispatcher))
+    return Rollout.of(task, sample, trace, await grade_answer(task, trace.answer, runner.dispatcher))
 
 
 async def grade_answer(task: Task, answer: str | None, dispatcher: Dispatcher) -> Grade:
@@ -226,7 +226,7 @@ class RolloutJob:
     runner: Runner
     task: Task
     seed: str
-    repeat: int
+    sample: int
     on_rollout: Callable[[Rollout], None]
     ungraded: Rollout | None = None
     """The rollout, if only its grader failed. Then only its answer is graded again."""
@@ -239,7 +239,7 @@ class RolloutJob:
         """
         rollout = self.ungraded
         if rollout is None:
-            return await run_rollout(self.runner, self.task, seed=self.seed, repeat=self.repeat)
+            return await run_rollout(self.runner, self.task, seed=self.seed, sample=self.sample)
         grade = await grade_answer(self.task, rollout.trace.answer, self.runner.dispatcher)
         grade = replace(grade, cost_usd=rollout.grade.cost_usd + grade.cost_usd)
         return rollout.model_copy(update={"grade": grade})

@@ -70,7 +70,7 @@ def answers(folder: Path) -> Mapping[str, list[Any]]:
     return {
         file.stem: sorted(
             (_still(json.loads(line)) for line in file.read_text().split("\n")[:-1]),
-            key=lambda answer: (answer["task"], answer["repeat"]),
+            key=lambda answer: (answer["task"], answer["sample"]),
         )
         for file in (folder / RESULTS).iterdir()
     }

@@ -364,7 +364,7 @@ def test_oracle_row_takes_the_best_of_many_sampled_plans(tmp_path: Path) -> None
     assert [len(results.lines(row.files[0].key)) for row in table.rows] == [12, 12 * 6]
     plain, bound = evaluations_of(table, results).values()
     assert bound.accuracy.mean >= plain.accuracy.mean
-    assert [each.repeat for each in bound.rollouts] == [each.repeat for each in plain.rollouts]
+    assert [each.sample for each in bound.rollouts] == [each.sample for each in plain.rollouts]
     samples = list(results.answers(table.rows[1].files[0].key).values())
     for number, best in enumerate(bound.rollouts):
         sampled = samples[6 * number : 6 * number + 6]

@@ -64,7 +64,7 @@ async def ask_workers(
 
 
 KeptAnswers = Mapping[tuple[str, int], Rollout]
-"""The answers of one worker by task and repeat."""
+"""The answers of one worker by task and sample."""
 AnswersByTask = Mapping[str, Sequence[Rollout]]
 
 

@@ -45,7 +45,7 @@ def best_of(answers: Sequence[Rollout], plans: int) -> tuple[Rollout, ...]:
     return tuple(
         best.model_copy(
             update={
-                "repeat": best.repeat // plans,
+                "sample": best.sample // plans,
                 "grade": replace(best.grade, cost_usd=sum(each.grade.cost_usd for each in sampled)),
             }
         )
