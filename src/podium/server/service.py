@@ -121,7 +121,7 @@ class Service:
         budget, max_steps = self._budget(options), self._max_steps_of(options)
         spend_limit = self.keys.spend_limit(caller)
         if spend_limit is not None:
-            runner = replace(runner, dispatcher=self.dispatcher.with_spend_limits(spend_limit))
+            runner = runner.with_spend_limits(spend_limit)
         if request.worker is not None:
             pool = worker_and_fallbacks(self.pool, caller, request)
             return _direct_runner(runner, pool, request.worker, request.messages, budget)
@@ -200,30 +200,18 @@ def _direct_runner(
     runner: Runner, pool: Pool, worker: str, messages: tuple[Message, ...] | None, budget: Budget
 ) -> Runner:
     """The runner that calls one worker, the first of `pool`, with the caller's messages."""
-    return replace(
-        runner,
-        planner=Single(worker),
-        pool=pool,
-        budget=Budget(**_limits(budget)),
-        max_steps=1,
-        settings=ExecutionSettings(layout="plain", messages=messages),
-        plan_fallback=None,
-    )
+    settings = ExecutionSettings(layout="plain", messages=messages)
+    return replace(runner.for_one_plan(Single(worker), pool, budget), max_steps=1, settings=settings)
 
 
 def _approved_runner(runner: Runner, pool: Pool, approved: ApprovedPlan, budget: Budget) -> Runner:
     """The runner of an approved plan, with those workers of `pool` that the plan was made for."""
     planned = approved.planned
     pool = pool.subset([number for number, name in enumerate(pool.names) if name in approved.worker_names])
-    return replace(
-        runner,
-        planner=approved.planner(pool),
-        pool=pool,
-        budget=Budget(**_lower(_limits(budget), _limits(planned.budget))),
-        max_steps=planned.max_steps,
-        settings=replace(runner.settings, early_stop=planned.early_stop),
-        plan_fallback=None,
-    )
+    budget = Budget(**_lower(_limits(budget), _limits(planned.budget)))
+    settings = replace(runner.settings, early_stop=planned.early_stop)
+    runner = runner.for_one_plan(approved.planner(pool), pool, budget)
+    return replace(runner, max_steps=planned.max_steps, settings=settings)
 
 
 def _limits(budget: Budget | BudgetLimits) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from podium.executor import (
 )
 from podium.planner import Planner, PlanRequest, visible_steps
 from podium.planners.voting import Single
-from podium.spending import Ledger
+from podium.spending import Ledger, SpendLimit
 from podium.team.events import Event, PlanReady, QuestionEnded, RoundEnded, TraceStoreError
 from podium.team.plan_check import check_plan, fallback_workflow
 from podium.team.round_history import OpenRound, RoundHistory
@@ -70,6 +70,20 @@ class Runner:
     def for_evaluation(self) -> Self:
         """This runner for answers that are compared: no plan begins early, depends on the moment or is replaced."""
         return replace(self, overlap=False, shows_unloaded_models=False, plan_fallback=None)
+
+    def for_one_plan(self, planner: Planner, pool: Pool | None = None, budget: Budget | None = None) -> Self:
+        """This runner for a plan that `planner` has ready: one round, and no worker answers in place of the plan."""
+        return replace(
+            self,
+            planner=planner,
+            pool=self.pool if pool is None else pool,
+            budget=(budget or self.budget).model_copy(update={"rounds": 1}),
+            plan_fallback=None,
+        )
+
+    def with_spend_limits(self, *spend_limits: SpendLimit) -> Self:
+        """This runner with further spend limits, which every question is paid from too."""
+        return replace(self, dispatcher=self.dispatcher.with_spend_limits(*spend_limits))
 
     @property
     def versions(self) -> dict[str, str]:

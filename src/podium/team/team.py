@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import ExitStack, aclosing
-from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
 from types import TracebackType
@@ -208,12 +207,7 @@ class Team:
         lists, or a plan that `plan` wrote and that you may have changed. If it cannot be run, the trace's error says
         why, and no worker was called. Seed and errors are those of `ask`."""
         name = self.planner.name if isinstance(plan, Plan) else "written"
-        runner = replace(
-            self.runner,
-            planner=PrewrittenPlans((_prewritten_plan(plan),), name),
-            budget=self.runner.budget.model_copy(update={"rounds": 1}),
-            plan_fallback=None,
-        )
+        runner = self.runner.for_one_plan(PrewrittenPlans((_prewritten_plan(plan),), name))
         trace = await runner.answer(_question(question), seed=_seed(seed), on_event=self._storing(None))
         return await self._wait_until_stored(trace)
 

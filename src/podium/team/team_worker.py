@@ -84,9 +84,7 @@ class TeamWorker(Worker):
                 request.receipt.add(Spent(event.trace.usage, event.trace.cost_usd))
 
         try:
-            trace = await replace(
-                self.runner, dispatcher=self.runner.dispatcher.with_spend_limits(*request.spend_limits)
-            ).answer(
+            trace = await self.runner.with_spend_limits(*request.spend_limits).answer(
                 question,
                 seed=request.seed,
                 sample=request.sample,
