@@ -54,7 +54,7 @@ class RetrySettings:
         return max(own_s, requested_s or 0.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CallContext:
     """The question for which a worker is called: its budget, its dispatcher and its place in queues."""
 

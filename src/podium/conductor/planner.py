@@ -23,7 +23,7 @@ from podium.conductor.prompt import (
 from podium.errors import UsageError, WorkerError
 from podium.planner import Planner, PlanRequest
 from podium.trace import Plan
-from podium.types import SEED_PREFIX_CHARS
+from podium.types import SEED_PREFIX_CHARS, fast_replace
 from podium.workflow import PlanError, Step, StepReader, Workflow, parse, plan_schema
 
 _THOUGHT_TOKENS = 150
@@ -70,7 +70,7 @@ class Conductor(Planner):
         prompt = self._prompt_for(request)
         numbering = PolicyNumbering.of(request.pool, prompt)
         ledger = request.ledger.part()
-        context = replace(request.call_context, ledger=ledger)
+        context = fast_replace(request.call_context, ledger=ledger)
         complete = partial(self.policy.complete, context=context, log=request.attempts)
         request = numbering.to_policy(request)
         messages = build_prompt(request, prompt)

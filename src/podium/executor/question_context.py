@@ -71,7 +71,7 @@ class RoundContext:
     """How many steps of earlier rounds each worker had, by the worker's number in the pool."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class QuestionContext(CallContext):
     """One question that is being answered."""
 

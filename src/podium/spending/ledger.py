@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import ExitStack, asynccontextmanager
-from copy import copy
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
@@ -105,7 +104,8 @@ class Ledger:
     def part(self) -> Self:
         """A ledger of the same budget for a part of the question, such as its plan. What is counted there is counted
         here too."""
-        part = copy(self)
+        part = object.__new__(type(self))
+        part.__dict__.update(self.__dict__)  # The module copy takes ten times as many calls.
         part._counted = ([], *self._counted)
         return part
 
@@ -185,14 +185,17 @@ class Ledger:
 
     def _reserve_usd(self, reservation: Reservation) -> _Refusal | None:
         """Reserve the dollars in all spend limits, or in none."""
-        with ExitStack() as undo:
+        taken = 0
+        try:
             for spend_limit in self.spend_limits:
-                sentence = spend_limit.reserve(reservation.usd)
-                if sentence is not None:
+                if (sentence := spend_limit.reserve(reservation.usd)) is not None:
                     return _Refusal(sentence, spend_limit)
-                undo.callback(spend_limit.settle, reservation.usd, 0.0)
-            undo.pop_all()
-        return None
+                taken += 1
+            return None
+        finally:
+            if taken < len(self.spend_limits):
+                for spend_limit in self.spend_limits[:taken]:
+                    spend_limit.settle(reservation.usd, 0.0)
 
     def settle(self, reservation: Reservation, spent: Spent, *, usd: bool = True) -> None:
         """Release the reservation and count what the call really took.

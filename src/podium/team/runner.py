@@ -33,7 +33,7 @@ from podium.team.events import Event, PlanReady, QuestionEnded, RoundEnded, Trac
 from podium.team.plan_check import check_plan, fallback_workflow
 from podium.team.round_history import OpenRound, RoundHistory
 from podium.trace import Plan, RoundTrace, Trace
-from podium.types import Budget, Question, Receipt, Spent
+from podium.types import Budget, Question, Receipt, Spent, fast_replace
 from podium.workers.pool import Pool
 from podium.workflow import PlanError, Step, Workflow
 
@@ -236,7 +236,7 @@ class _QuestionRun:
             rounds_left=self._runner.budget.rounds - round_.number,
             seed=f"{context.seed}/{round_.number}/plan",
             unloaded_models=context.dispatcher.unloaded_models(context.pool) if tells_unloaded else (),
-            call_context=replace(context, ledger=ledger),
+            call_context=fast_replace(context, ledger=ledger),
             attempts=round_.attempts,
             on_steps=on_steps,
         )
