@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 def fast_replace(value: T, **fields: object) -> T:
-    """`dataclasses.replace` for a dataclass without slots, without its `__post_init__`. It takes a tenth of the time,
+    """`dataclasses.replace` for any object without slots, without its `__post_init__`. It takes a tenth of the time,
     which matters for values that each call copies."""
     copy: T = object.__new__(type(value))
     vars(copy).update(vars(value), **fields)

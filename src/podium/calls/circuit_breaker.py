@@ -64,8 +64,8 @@ class CircuitBreaker:
                 wait allows. If not, it is sent only as the probe.
 
         Raises:
-            WorkerError: the worker is in cooldown (kind "circuit_open"), and `wait` is False or
-                the wait is or was too long.
+            WorkerError: the worker is in cooldown (kind "circuit_open"), and `wait` is False or the wait is or was too
+                long.
         """
         if self.cooldown is None:
             return False

@@ -17,7 +17,7 @@ from typing import NamedTuple, Self
 
 from podium.errors import BudgetRefusalError
 from podium.spending.spend_limit import InMemorySpendLimit, SpendLimit
-from podium.types import Budget, Limits, Price, Receipt, Spent
+from podium.types import Budget, Limits, Price, Receipt, Spent, fast_replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +104,7 @@ class Ledger:
     def part(self) -> Self:
         """A ledger of the same budget for a part of the question, such as its plan. What is counted there is counted
         here too."""
-        part = object.__new__(type(self))
-        part.__dict__.update(self.__dict__)  # The module copy takes ten times as many calls.
-        part._counted = ([], *self._counted)
-        return part
+        return fast_replace(self, _counted=([], *self._counted))
 
     async def reserve(self, reservation: Reservation, *, final: bool = True) -> str | None:
         """Reserve what a call may take. If there is no room, wait while calls in flight may still make room.
