@@ -98,8 +98,11 @@ class EarlyStart:
                 self._started[position] = StartedStep(self._group.create_task(self._run(draft, position)))
 
     async def _run(self, draft: Execution, position: int) -> None:
-        with draft.begin(position) as step:
+        step = draft.begin(position)
+        try:
             step.outcome = await step.call
+        finally:
+            draft.end(step)
         if not self._is_written:
             self._start_ready()
 

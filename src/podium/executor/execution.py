@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from types import MappingProxyType
@@ -54,7 +53,7 @@ class RunningStep:
     call: Awaitable[WorkerAnswer | FailedCall]
     """The call of the worker, to be awaited once."""
     outcome: WorkerAnswer | FailedCall | None = None
-    """The result of the call. None while it is in flight."""
+    """The result of the call. None while it is in flight, and if it was cancelled."""
 
 
 class Execution:
@@ -115,8 +114,11 @@ class Execution:
             for position in ready[1:]:
                 self._group.create_task(self._run_steps([position]))
             if (started := self._started_steps.get(ready[0])) is None:
-                with self.begin(ready[0]) as step:
+                step = self.begin(ready[0])
+                try:
                     step.outcome = await step.call
+                finally:
+                    self.end(step)
             else:
                 await asyncio.wait([started.task])
                 if started.span is not None:
@@ -135,30 +137,32 @@ class Execution:
             return started.span
         return self._schedule.spans.get(position)
 
-    @contextmanager
-    def begin(self, position: int) -> Iterator[RunningStep]:
-        """Begin a step, whose worker is called within the block. The end of the block records the step's span."""
+    def begin(self, position: int) -> RunningStep:
+        """Begin a step. The caller awaits the call of its worker, and ends the step whatever happens."""
         context, step, log = self._context, self._workflow.steps[position], AttemptLog()
         worker = context.pool[step.worker]
         request = self._request(position, worker)
         context.on_event(StepStarted(self._round_context.number, position, worker.profile.name, step.subtask))
         call = call_with_fallbacks(context, worker, request, log, self._make_listeners(position))
-        running = RunningStep(position, request.messages, context.elapsed(), log, call)
-        try:
-            yield running
-        except asyncio.CancelledError:
-            started = self._started_steps.get(position)
-            why = ABANDONED if started is not None and started.is_unneeded else self._why_stopped
-            self._end(running, "cancelled", error=why)
-            raise
+        return RunningStep(position, request.messages, context.elapsed(), log, call)
+
+    def end(self, running: RunningStep) -> None:
+        """Record the span of a step whose call has ended. A call without an outcome was cancelled."""
+        position, log = running.position, running.log
         match running.outcome:
             case WorkerAnswer(worker=name, reply=reply, spent=spent):
-                self._end(running, "done", spent, reply=reply, answered_by=name)
+                self._record(running, "done", spent, reply=reply, answered_by=name)
             case FailedCall(error=error, refused=refused):
                 is_refused = refused or self._is_starved(position, log)
-                self._end(running, "refused" if is_refused else "failed", error=error)
+                self._record(running, "refused" if is_refused else "failed", error=error)
+            case None:
+                started = self._started_steps.get(position)
+                why = ABANDONED if started is not None and started.is_unneeded else self._why_stopped
+                self._record(running, "cancelled", error=why)
 
-    def _end(self, running: RunningStep, status: SpanStatus, spent: Spent = Spent(), **result: Any) -> None:
+    def _record(
+        self, running: RunningStep, status: SpanStatus, spent: Spent = Spent(), **result: Any
+    ) -> None:
         """Record how a step's call has ended. `spent` is without the failed attempts."""
         position = running.position
         for attempt in running.log:
