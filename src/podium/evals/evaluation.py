@@ -211,6 +211,9 @@ class EvaluationJob:
     tasks: Sequence[Task]
     pool_for: Callable[[Task], Pool] | None = None
     """Returns the pool of each question. Default: the runner's pool answers all questions."""
+    alone: str | None = None
+    """The worker that answers alone. Its fallback, whose answer would not be its own, then answers nothing. None for
+    another planner."""
     repeats: int = 1
     seed: str = "0"
     kept: Mapping[tuple[str, int], Rollout] = field(default_factory=dict)
@@ -234,11 +237,13 @@ class EvaluationJob:
 
     @cached_property
     def _runners(self) -> Mapping[str, Runner]:
-        runner, pool_for = self.runner, self.pool_for
-        return {
-            task.id: runner if pool_for is None else replace(runner, pool=pool_for(task))
-            for task in self.tasks
-        }
+        return {task.id: replace(self.runner, pool=self._pool_of(task)) for task in self.tasks}
+
+    def _pool_of(self, task: Task) -> Pool:
+        pool = self.runner.pool if self.pool_for is None else self.pool_for(task)
+        if self.alone is None or pool.named(self.alone).fallback is None:
+            return pool
+        return pool.subset([pool.names.index(self.alone)])
 
     def missing(self) -> Iterator[RolloutJob | None]:
         """The rollouts to make or to grade, in order. None stands for a rollout that is kept."""
@@ -300,7 +305,7 @@ async def evaluate(
         if on_progress:
             on_progress(next(done), len(tasks) * repeats)
 
-    job = EvaluationJob(runner, tasks, pool_for, repeats, seed, on_rollout=on_rollout)
+    job = EvaluationJob(runner, tasks, pool_for, repeats=repeats, seed=seed, on_rollout=on_rollout)
     (evaluation,) = await evaluate_together([job], concurrency=concurrency)
     return evaluation
 
@@ -309,30 +314,8 @@ async def evaluate_together(jobs: Sequence[EvaluationJob], *, concurrency: int) 
     """Evaluate several planners question by question, as `evaluate` evaluates each. If a spend limit ends the
     evaluation, all planners have answered the same questions.
 
-    Raises:
-        UsageError, BudgetError: see `evaluate`.
-    """
-    repeats = min(job.repeats for job in jobs)
-    if repeats < 1 or concurrency < 1:
-        raise UsageError(f"Repeats ({repeats}) and concurrency ({concurrency}) must be at least 1.")
-    turns = zip_longest(*(job.missing() for job in jobs))
-    missing = (rollout for turn in turns for rollout in turn if rollout is not None)
-    learns = any(job.learner is not None for job in jobs)
-    try:
-        await run_rollouts(missing, concurrency=1 if learns else concurrency)
-    except BaseExceptionGroup as errors:
-        # Before Python 3.11.4, `except*` would wrap an error that is raised within it in a group again.
-        usage_errors, _ = errors.split(UsageError)
-        if usage_errors is None:
-            raise
-        raise next(flatten_group(usage_errors)) from None
-    return tuple(job.evaluation for job in jobs)
-
-
-async def evaluate_by_host(jobs: Sequence[EvaluationJob], *, concurrency: int) -> None:
-    """Evaluate several workers alone, or one planner, question by question, as `evaluate_together` does. But if there
-    is no budget, models that share a machine are asked one after the other, so that the machine need not load them
-    again.
+    But if there is no budget, workers alone whose models share a machine are asked one model after the other, so that
+    the machine need not load them again.
 
     Raises:
         UsageError, BudgetError: see `evaluate`.
@@ -350,13 +333,25 @@ async def evaluate_by_host(jobs: Sequence[EvaluationJob], *, concurrency: int) -
                 turn = models.index(model_key(worker)) // worker.limits.loaded_at_once
         turns[turn].append(job)
     for turn in sorted(turns):
-        await evaluate_together(turns[turn], concurrency=concurrency)
+        await _evaluate_in_turns(turns[turn], concurrency)
+    return tuple(job.evaluation for job in jobs)
 
 
-def without_fallback(pool: Pool, worker: str) -> Pool:
-    """The pool for a worker that answers alone: if it has a fallback, the worker without the fallback, whose answer
-    would not be its own."""
-    return pool if pool.named(worker).fallback is None else pool.subset([pool.names.index(worker)])
+async def _evaluate_in_turns(jobs: Sequence[EvaluationJob], concurrency: int) -> None:
+    repeats = min(job.repeats for job in jobs)
+    if repeats < 1 or concurrency < 1:
+        raise UsageError(f"Repeats ({repeats}) and concurrency ({concurrency}) must be at least 1.")
+    by_question = zip_longest(*(job.missing() for job in jobs))
+    missing = (rollout for turn in by_question for rollout in turn if rollout is not None)
+    learns = any(job.learner is not None for job in jobs)
+    try:
+        await run_rollouts(missing, concurrency=1 if learns else concurrency)
+    except BaseExceptionGroup as errors:
+        # Before Python 3.11.4, `except*` would wrap an error that is raised within it in a group again.
+        usage_errors, _ = errors.split(UsageError)
+        if usage_errors is None:
+            raise
+        raise next(flatten_group(usage_errors)) from None
 
 
 def accuracy(rollouts: Iterable[Rollout]) -> float | None:

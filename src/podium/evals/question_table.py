@@ -18,7 +18,7 @@ from podium.calls import Dispatcher
 from podium.calls.dispatcher import RESPONSES, open_dispatcher
 from podium.errors import BudgetError
 from podium.evals.answer_files import AnswerFiles, OnAnswer, ShowProgress, accuracy_so_far, answers_key
-from podium.evals.evaluation import EvaluationJob, evaluate_by_host, is_missing, without_fallback
+from podium.evals.evaluation import EvaluationJob, evaluate_together, is_missing
 from podium.rollout import Rollout
 from podium.tasks import Task
 from podium.team.settings import PlannerChoice, TeamSettings
@@ -97,10 +97,6 @@ class TablePlanner:
             for sample in range(table.repeats)
         )
 
-    def pool_of(self, task: Task) -> Pool:
-        pool = self.table.pool if self.table.rated is None else self.table.rated(task)
-        return pool if self.worker is None else without_fallback(pool, self.worker)
-
 
 async def answer_table(
     planners: Sequence[TablePlanner],
@@ -130,7 +126,8 @@ async def answer_table(
                 EvaluationJob(
                     replace(team.runner, budget=Budget(rounds=rounds)),
                     table.questions,
-                    pool_for=planner.pool_of,
+                    pool_for=table.rated,
+                    alone=planner.worker,
                     repeats=table.repeats,
                     seed=str(table.seed),
                     kept=complete,
@@ -138,7 +135,7 @@ async def answer_table(
                     on_rollout=partial(files.add, planner.key, planner.label),
                 )
             )
-        await evaluate_by_host(jobs, concurrency=table.concurrency)
+        await evaluate_together(jobs, concurrency=table.concurrency)
 
 
 def open_run_dispatcher(

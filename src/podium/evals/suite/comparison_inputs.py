@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
@@ -79,18 +79,16 @@ class ComparisonInputs:
         finally:
             await opened.pool.close()
 
-    def pool_of(self, task: Task, index: int) -> Pool:
-        """The pool that answers a question.
-
-        Args:
-            index: the question's index among the questions of its seed, from 0.
-        """
-        if self.drawn is not None:
-            return self.drawn.draw(task.id)
+    def pool_of(self, tasks: Sequence[Task]) -> Callable[[Task], Pool]:
+        """Gives the pool that answers each of these tasks, which are all questions of a seed in their order."""
         degradation = self.table.pool.degradation
-        return (
-            self.pool if degradation is None or index < degradation.at else _degraded(self.pool, degradation)
-        )
+        if self.drawn is not None:
+            drawn = self.drawn
+            return lambda task: drawn.draw(task.id)
+        if degradation is None:
+            return lambda task: self.pool
+        bad, after = _degraded(self.pool, degradation), {task.id for task in tasks[degradation.at :]}
+        return lambda task: bad if task.id in after else self.pool
 
     def tasks(self, seed: int) -> TaskSet:
         """The questions of a seed.
