@@ -6,13 +6,11 @@ team's planner with what else its workers can do. Without a file it writes the s
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from podium.calls import Dispatcher
 from podium.calls.dispatcher import open_dispatcher
 from podium.cli.options import Flag
 from podium.cli.printable import say
@@ -24,17 +22,14 @@ from podium.cli.terminal import open_console, print_json
 from podium.conductor.settings import SOURCES
 from podium.config import load
 from podium.config.toml_text import toml_text
-from podium.errors import StoreError, UsageError
-from podium.evals.answer_files import AnswerFiles, accuracy_so_far
+from podium.errors import UsageError
+from podium.evals.comparison import Comparison
 from podium.evals.comparison_table import comparison_markdown, terminal_table
-from podium.evals.look_log import TEST
 from podium.evals.suite.comparison_inputs import ComparisonInputs
-from podium.evals.suite.comparisons import COMPARISON, comparison_of, evaluations_of
 from podium.evals.suite.default_suite import default_suite
-from podium.evals.suite.manifest import SUITE, SuiteManifest, SuiteTable, tables_of
+from podium.evals.suite.manifest import SuiteManifest, tables_of
 from podium.evals.suite.report import write_report
-from podium.evals.suite.suite_check import check_suite
-from podium.evals.suite.suite_run import answers_left, run_suite
+from podium.evals.suite.suite_evaluation import SuiteEvaluation
 from podium.evals.suite.suite_settings import CHANGEABLE, SuiteSettings
 from podium.files import replace_file
 from podium.rollout.run_folder import RunFolder
@@ -81,12 +76,34 @@ def compare_planners(
         _refuse_options(file, team, {"untrained": untrained, "seed": seed or None})
         if run is None:
             raise UsageError("A suite needs --run FOLDER, in which it keeps its answers and its report.")
-        return _compare_suite(Path(file), suite_overrides, team, _SuiteRunner(run, declare, json, markdown))
-    runner = _SuiteRunner(run or Path("eval"), declare, json, markdown)
-    return _compare_team(_team_to_compare(team, overrides, run), runner, untrained=untrained, seed=seed)
+        suite = _suite_of_file(Path(file), suite_overrides, team, run)
+    else:
+        reference = _team_to_compare(team, overrides, run)
+        suite = _suite_of_team(reference, run or Path("eval"), untrained=untrained, seed=seed)
+    manifest, comparisons = asyncio.run(_compare(suite, declare))
+    for table, comparison in zip(manifest.tables, comparisons, strict=True):
+        if json:
+            print_json(comparison.model_dump_json())
+        elif markdown:
+            print(f"**{table.label}**\n\n{comparison_markdown(comparison)}")
+        else:
+            console = open_console()
+            console.print(table.label)
+            console.print(terminal_table(comparison))
+    # They are written after they are shown, so that they are not lost if the folder cannot be written.
+    say(f"Written to {suite.save(comparisons)}", stderr=True)
+    return 0
 
 
-# --- a suite's file ----------------------------------------------------------------------------------------
+async def _compare(suite: SuiteEvaluation, note: str | None) -> tuple[SuiteManifest, list[Comparison]]:
+    """Run the suite. Workers that are open are closed at the end."""
+    try:
+        manifest = await suite.begin(note, partial(say, stderr=True))
+        with show_progress() as show:
+            return manifest, await suite.answer(manifest, show)
+    finally:
+        if suite.open_inputs is not None:
+            await suite.open_inputs.pool.close()
 
 
 def _refuse_options(file: str, options: EvalOptions, others: dict[str, object]) -> None:
@@ -95,30 +112,36 @@ def _refuse_options(file: str, options: EvalOptions, others: dict[str, object]) 
         raise UsageError(f"The file of a suite takes the place of --{named[0]}; set it in {file}.")
 
 
-def _compare_suite(file: Path, overrides: Sequence[str], calls: EvalOptions, runner: _SuiteRunner) -> int:
+def _suite_of_file(file: Path, overrides: Sequence[str], calls: EvalOptions, run: Path) -> SuiteEvaluation:
     settings = load(file, SuiteSettings, overrides)
     # A key of its own keeps it apart from the configuration of a training.
     configuration = {"suite": settings.model_dump(mode="json")}
-    RunFolder.check(runner.folder, configuration, changeable=CHANGEABLE)
+    RunFolder.check(run, configuration, changeable=CHANGEABLE)
     cache, day_usd = calls.cache, calls.day_budget_usd
-    open_limited = partial(open_dispatcher, cache=cache, day_usd=day_usd, run_usd=calls.run_budget_usd)
-    begin = partial(RunFolder.open, runner.folder, configuration, changeable=CHANGEABLE)
-    share = cache is not None or day_usd is not None
-    asyncio.run(runner.run(settings, open_limited, begin, share=share))
-    return 0
+    return SuiteEvaluation(
+        settings,
+        run,
+        partial(open_dispatcher, cache=cache, day_usd=day_usd, run_usd=calls.run_budget_usd),
+        shares_calls=cache is not None or day_usd is not None,
+        write_settings=partial(RunFolder.open, run, configuration, changeable=CHANGEABLE),
+    )
 
 
-# --- a team ------------------------------------------------------------------------------------------------
-
-
-def _compare_team(reference: TeamReference, runner: _SuiteRunner, *, untrained: str | None, seed: int) -> int:
+def _suite_of_team(
+    reference: TeamReference, run: Path, *, untrained: str | None, seed: int
+) -> SuiteEvaluation:
     team = reference.read()
     if team.eval.tasks is not None:
         check_question_count(team.eval.questions, team.eval.tasks)
     pool = open_pool(team)
     settings = default_suite(team, pool, reference.overrides, untrained=untrained, seed=seed)
     (table,) = tables_of(settings)
-    opened = ComparisonInputs.from_pool(table, pool, team)
+
+    def write_suite() -> None:
+        written = settings.model_dump(mode="json", exclude_unset=True, exclude_none=True)
+        run.mkdir(parents=True, exist_ok=True)
+        replace_file(run / SUITE_FILE, toml_text(written).encode())
+
     open_limited = partial(
         open_dispatcher,
         cache=team.cache,
@@ -126,20 +149,10 @@ def _compare_team(reference: TeamReference, runner: _SuiteRunner, *, untrained: 
         day_usd=team.budget.day_usd,
         run_usd=team.budget.run_usd,
     )
-
-    def write_suite() -> None:
-        written = settings.model_dump(mode="json", exclude_unset=True, exclude_none=True)
-        runner.folder.mkdir(parents=True, exist_ok=True)
-        replace_file(runner.folder / SUITE_FILE, toml_text(written).encode())
-
-    async def compare() -> None:
-        try:
-            await runner.run(settings, open_limited, write_suite, open_inputs=opened)
-        finally:
-            await opened.pool.close()
-
-    asyncio.run(compare())
-    return 0
+    inputs = ComparisonInputs.from_pool(table, pool, team)
+    return SuiteEvaluation(
+        settings, run, open_limited, shares_calls=True, write_settings=write_suite, open_inputs=inputs
+    )
 
 
 def _team_to_compare(options: EvalOptions, overrides: Sequence[str], run: Path | None) -> TeamReference:
@@ -167,103 +180,6 @@ def _team_to_compare(options: EvalOptions, overrides: Sequence[str], run: Path |
     if not named and (run / "policy").is_dir():
         options = replace(options, planner="conductor", conductor=str(run / "policy"))
     return find_team(options, overrides)
-
-
-# --- a run -------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _SuiteRunner:
-    folder: Path
-    declare: str | None
-    """What a run on the test or validation split is for. None if it is not declared."""
-    json: bool
-    markdown: bool
-
-    async def run(
-        self,
-        settings: SuiteSettings,
-        open_limited: Callable[..., AbstractContextManager[Dispatcher]],
-        begin: Callable[[], object],
-        *,
-        share: bool = True,
-        open_inputs: ComparisonInputs | None = None,
-    ) -> None:
-        """Have all questions answered that have no answer yet, and show the results.
-
-        Args:
-            open_limited: `open_dispatcher` with the cache and the budgets that all calls share.
-            begin: called once it is known that the suite can run, before anything is written.
-            share: whether they share these even if nothing costs money. If not, several processes may then run.
-            open_inputs: the only table, if the caller has opened its workers. Then a run on test need not be declared.
-        """
-        manifest = await check_suite(settings, self.folder, open_inputs)
-        self._check_declared(manifest, needed=open_inputs is None)
-        begin()
-        manifest.save(self.folder / SUITE)
-        for sentence in (notice for table in manifest.tables for notice in table.notes):
-            say(sentence, stderr=True)
-        for table in manifest.tables:
-            self._count(table)
-        calls: AbstractContextManager[Dispatcher | None] = nullcontext()
-        if share or manifest.pays:
-            calls = open_limited(paid_workers=manifest.paid_workers, pays=manifest.pays, run=self.folder)
-        with calls as dispatcher, show_progress() as show:
-            on_answer = accuracy_so_far(show, answers_left(manifest, self.folder))
-            results = await run_suite(
-                manifest, self.folder, dispatcher=dispatcher, open_inputs=open_inputs, on_answer=on_answer
-            )
-        self._show(manifest, results)
-
-    def _show(self, manifest: SuiteManifest, results: AnswerFiles) -> None:
-        """Print the tables, then write the comparison and the report: if the folder cannot be written, they are not
-        lost."""
-        comparisons = [
-            comparison_of(manifest, table, evaluations_of(table, results), results)
-            for table in manifest.tables
-        ]
-        for table, comparison in zip(manifest.tables, comparisons, strict=True):
-            if self.json:
-                print_json(comparison.model_dump_json())
-            elif self.markdown:
-                print(f"**{table.label}**\n\n{comparison_markdown(comparison)}")
-            else:
-                console = open_console()
-                console.print(table.label)
-                console.print(terminal_table(comparison))
-        if len(comparisons) == 1:
-            comparisons[0].save(self.folder / COMPARISON)
-        say(f"Written to {write_report([self.folder])}", stderr=True)
-
-    def _check_declared(self, manifest: SuiteManifest, *, needed: bool) -> None:
-        """Refuse a run on test that was not declared, and a declaration of nothing."""
-        note = self.declare
-        held_out = [table for table in manifest.tables if table.look_log is not None]
-        if note is not None and not (note.strip() and held_out):
-            raise UsageError(
-                "--declare NOTE says what a run on the test or validation split is for; "
-                + ("write a note." if held_out else "this one has neither, so leave it out.")
-            )
-        if not needed or note is not None:
-            return
-        for table in held_out:
-            assert table.look_log is not None
-            if table.settings.split == TEST and not table.look_log.is_declared(TEST, table.config):
-                raise UsageError(
-                    f"{table.label}: a run on the test split is declared before it begins: say with --declare NOTE "
-                    'what it is for, or choose on split = "validation".'
-                )
-
-    def _count(self, table: SuiteTable) -> None:
-        """Count a look. A run that is declared does not begin if its declaration cannot be written."""
-        if table.look_log is None:
-            return
-        try:
-            table.look_log.add(table.look(self.declare or ""))
-        except StoreError as error:
-            if self.declare is not None:
-                raise
-            say(f"This look is not counted: {error}", stderr=True)
 
 
 def report(*runs: Path) -> int:

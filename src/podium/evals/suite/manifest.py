@@ -177,15 +177,21 @@ class SuiteTable(FrozenModel):
     def look_log(self) -> LookLog | None:
         return None if self.looks_file is None else LookLog(Path(self.looks_file))
 
-    def look(self, note: str = "") -> SplitLook:
-        """The line of the log for an evaluation of these rows."""
-        return SplitLook(
-            tasks=self.settings.tasks.name,
-            split=self.settings.split,
-            config=self.config,
-            planners=tuple(row.label for row in self.rows),
-            note=note.strip(),
-        )
+    def count_look(self, note: str) -> None:
+        """Count an evaluation of these rows in the log of looks, if the split has one.
+
+        Raises:
+            StoreError: the log cannot be written.
+        """
+        if self.look_log is not None:
+            look = SplitLook(
+                tasks=self.settings.tasks.name,
+                split=self.settings.split,
+                config=self.config,
+                planners=tuple(row.label for row in self.rows),
+                note=note.strip(),
+            )
+            self.look_log.add(look)
 
 
 class SuiteManifest(JsonFile):
