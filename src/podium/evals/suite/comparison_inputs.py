@@ -7,9 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from podium.calls import Dispatcher
-from podium.conductor.planner import Conductor
 from podium.conductor.settings import ConductorSettings
-from podium.errors import UsageError
 from podium.evals.suite.manifest import TableSettings
 from podium.evals.suite.suite_settings import PlannerEntry, SuiteSettings, WorkerDegradation
 from podium.planner import Planner
@@ -109,11 +107,13 @@ class ComparisonInputs:
     def for_training(self, questions: int) -> ComparisonInputs:
         return replace(self, table=self.table.for_training(questions))
 
-    def settings_for(self, entry: PlannerEntry) -> TeamSettings:
-        return self.team.with_planner(entry, entry.conductor)
+    def settings_for(self, entry: PlannerEntry, settings: SuiteSettings) -> TeamSettings:
+        """The settings of the team in which the planner of an entry plans."""
+        return self.team.with_planner(
+            entry, entry.conductor, max_steps=settings.max_steps, early_stop=settings.early_stop
+        )
 
-    @asynccontextmanager
-    async def open_team(
+    def open_team(
         self,
         entry: PlannerEntry,
         settings: SuiteSettings,
@@ -121,8 +121,8 @@ class ComparisonInputs:
         seed: int,
         learned: Planner | None = None,
         dispatcher: Dispatcher | None = None,
-    ) -> AsyncIterator[Team]:
-        """The workers with the planner of an entry.
+    ) -> Team:
+        """The workers with the planner of an entry. The caller releases the team.
 
         Args:
             learned: the planner, if it made its choices on training questions.
@@ -130,26 +130,14 @@ class ComparisonInputs:
         Raises:
             UsageError: the planner does not exist, or must not plan for this pool.
         """
-        led = self.team.with_planner(
-            entry, entry.conductor, max_steps=settings.max_steps, early_stop=settings.early_stop
-        )
-        opened = Team.from_settings(
-            led,
+        return Team.from_settings(
+            self.settings_for(entry, settings),
             self.pool,
             planner=learned,
             dispatcher=dispatcher or Dispatcher(),
             seed=str(seed),
             for_evaluation=True,
         )
-        try:
-            if entry.best_of > 1 and not isinstance(opened.planner, Conductor):
-                raise UsageError(
-                    f"best_of samples the plans of a Conductor, and {opened.planner.name} plans for "
-                    f"{self.table.pool.name}; name a Conductor, or leave best_of out."
-                )
-            yield opened
-        finally:
-            await opened.release()
 
 
 def _degraded(pool: Pool, degradation: WorkerDegradation) -> Pool:

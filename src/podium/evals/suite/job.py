@@ -5,8 +5,8 @@ The controls use the plans that the planner wrote, so a plan is written and paid
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -67,33 +67,14 @@ async def run_jobs(jobs: Sequence[SuiteJob], context: SuiteJobContext) -> None:
         ComparisonInputs.open(jobs[0].table, context.open_inputs, context.tasks) as inputs,
         AsyncExitStack() as teams,
     ):
-        runs = [await teams.enter_async_context(_open_run(job, inputs, context)) for job in jobs]
+        runs = [await _JobRun.open(job, inputs, context, teams) for job in jobs]
         rows = [run.evaluation_job(None, run.planner) for run in runs]
         evaluations = await evaluate_together(rows, concurrency=concurrency)
         for run, evaluation in zip(runs, evaluations, strict=True):
             for control in run.job.control_keys:
-                async with run.open_control(control, evaluation.cost_usd) as planner:
-                    row = run.evaluation_job(control, planner)
-                    await evaluate_together([row], concurrency=concurrency)
-
-
-@asynccontextmanager
-async def _open_run(
-    job: SuiteJob, inputs: ComparisonInputs, context: SuiteJobContext
-) -> AsyncIterator[_JobRun]:
-    training = await TrainingAnswers.read(inputs, job, context)
-    learned = None if training is None else training.planner()
-    async with inputs.open_team(
-        job.entry, job.settings, seed=job.seed, learned=learned, dispatcher=context.dispatcher
-    ) as team:
-        tasks, planner = list(inputs.tasks(job.seed)), team.planner
-        if isinstance(planner, BatchPlanner):
-            planner.prefetch([task.question.text for task in tasks])
-        if job.entry.best_of > 1:
-            assert isinstance(planner, Conductor)
-            planner = planner.at_temperature(1.0)
-        planner = CachingPlanner(planner) if job.control_keys else planner
-        yield _JobRun(job, inputs, context, team, tasks, planner, training)
+                planner = await run.open_control(control, evaluation.cost_usd)
+                row = run.evaluation_job(control, planner)
+                await evaluate_together([row], concurrency=concurrency)
 
 
 @dataclass(frozen=True)
@@ -103,51 +84,71 @@ class _JobRun:
     job: SuiteJob
     inputs: ComparisonInputs
     context: SuiteJobContext
+    teams: AsyncExitStack
+    """Closes the teams that are opened."""
     team: Team
     tasks: Sequence[Task]
     planner: Planner
     training: TrainingAnswers | None
 
+    @classmethod
+    async def open(
+        cls, job: SuiteJob, inputs: ComparisonInputs, context: SuiteJobContext, teams: AsyncExitStack
+    ) -> _JobRun:
+        training = await TrainingAnswers.read(inputs, job, context)
+        learned = None if training is None else training.planner()
+        team = inputs.open_team(
+            job.entry, job.settings, seed=job.seed, learned=learned, dispatcher=context.dispatcher
+        )
+        teams.push_async_callback(team.release)
+        tasks, planner = list(inputs.tasks(job.seed)), team.planner
+        if isinstance(planner, BatchPlanner):
+            planner.prefetch([task.question.text for task in tasks])
+        if job.entry.best_of > 1:
+            assert isinstance(planner, Conductor)
+            planner = planner.at_temperature(1.0)
+        planner = CachingPlanner(planner) if job.control_keys else planner
+        return cls(job, inputs, context, teams, team, tasks, planner, training)
+
     def evaluation_job(self, control: str | None, planner: Planner) -> EvaluationJob:
         """The evaluation that adds all missing answers of a control, or of the planner itself if it is None."""
-        job, results, own = self.job, self.context.results, control is None
+        job, results = self.job, self.context.results
         key = job.key if control is None else job.control_keys[control]
         label = job.entry.row if control is None else f"{job.entry.row}: {control}"
         return EvaluationJob(
             self._runner(planner),
             self.tasks,
             pool_for=self.inputs.pool_of(self.tasks),
-            alone=job.worker if own else None,
+            alone=job.worker if control is None else None,
             repeats=job.settings.repeats * job.entry.best_of,
             seed=str(job.seed),
             kept=results.answers(key),
             on_rollout=partial(results.add, key, label),
         )
 
-    @asynccontextmanager
-    async def open_control(self, name: str, cost_usd: float) -> AsyncIterator[Planner]:
+    async def open_control(self, name: str, cost_usd: float) -> Planner:
         """A control of the planner. `cost_usd` is the planner's cost of a question."""
         needs, training, replacement = PLAN_CONTROLS[name].needs, self.training, None
         best, samples = ("", 1) if training is None else training.best_within(cost_usd)
-        async with AsyncExitStack() as opened:
-            if "vote" in needs:
-                assert training is not None
-                replacement = training.vote_within(cost_usd)
-            elif "untrained" in needs and (before := untrained_of(self.job.entry)) is not None:
-                other = self.inputs.open_team(
-                    before, self.job.settings, seed=self.job.seed, dispatcher=self.team.runner.dispatcher
-                )
-                replacement = (await opened.enter_async_context(other)).planner
-            control = ControlContext(
-                self.inputs.pool.profiles,
-                tools=frozenset(self.inputs.pool.tools),
-                seed=str(self.job.seed),
-                best_worker=best,
-                plans=await self._plans() if "plans" in needs else (),
-                samples=samples,
-                replacement=replacement,
+        if "vote" in needs:
+            assert training is not None
+            replacement = training.vote_within(cost_usd)
+        elif "untrained" in needs and (before := untrained_of(self.job.entry)) is not None:
+            team = self.inputs.open_team(
+                before, self.job.settings, seed=self.job.seed, dispatcher=self.team.runner.dispatcher
             )
-            yield with_control(name, self.planner, control)
+            self.teams.push_async_callback(team.release)
+            replacement = team.planner
+        context = ControlContext(
+            self.inputs.pool.profiles,
+            tools=frozenset(self.inputs.pool.tools),
+            seed=str(self.job.seed),
+            best_worker=best,
+            plans=await self._plans() if "plans" in needs else (),
+            samples=samples,
+            replacement=replacement,
+        )
+        return with_control(name, self.planner, context)
 
     async def _plans(self) -> list[Workflow]:
         plans, failed = [], ""

@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from podium.conductor.planner import Conductor
 from podium.errors import UsageError
 from podium.evals.fingerprints import fingerprints
 from podium.evals.look_log import TRAIN, looks_file
@@ -171,8 +172,14 @@ class _TableCheck:
         try:
             reason = _planner_problem(inputs, entry)
             if reason is None and not _learns(entry):
-                async with inputs.open_team(entry, self.settings, seed=0) as team:
-                    self.pays |= team.opened_planner.pays
+                team = inputs.open_team(entry, self.settings, seed=0)
+                await team.release()
+                self.pays |= team.opened_planner.pays
+                if entry.best_of > 1 and not isinstance(team.planner, Conductor):
+                    raise UsageError(
+                        f"best_of samples the plans of a Conductor, and {team.planner.name} plans for "
+                        f"{inputs.table.pool.name}; name a Conductor, or leave best_of out."
+                    )
         except UsageError as error:
             reason = f"{entry.row} on {inputs.table.label}: {error}"
         asked = () if entry.controls == "all" else entry.controls
@@ -215,7 +222,11 @@ def _rows(
     files: dict[str | None, list[SeedAnswersFile]] = {control: [] for control in (None, *controls)}
     for seed, count in list(answers.items())[: entry.seeds]:
         planner = entry.with_seed(seed)
-        teams = [inputs.settings_for(each) for each in (planner, untrained_of(planner)) if each is not None]
+        teams = [
+            inputs.settings_for(each, settings)
+            for each in (planner, untrained_of(planner))
+            if each is not None
+        ]
         read = fingerprints(inputs.table.tasks.name, inputs.table.pool.name, inputs.pool, teams)
         for control, by_seed in files.items():
             key = inputs.table.key(settings, planner, control, seed, read)
