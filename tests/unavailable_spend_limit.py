@@ -12,11 +12,10 @@ class Away:
     def __init__(self, calls: int = 0) -> None:
         self.calls = calls
 
-    def reserve(self, usd: float) -> str | None:
+    def reserve(self, usd: float) -> None:
         self.calls -= 1
         if self.calls < 0:
             raise StoreError("The spend limit cannot be written.")
-        return None
 
     def settle(self, reserved_usd: float, paid_usd: float) -> None:
         return None

@@ -1,8 +1,8 @@
 """The exceptions that users or several modules meet. An exception of one module or folder is defined there.
 
 A bad plan is a value and no exception, `podium.workflow.PlanError`: it is a training signal. A `WorkerError` and a
-`BudgetRefusalError` are caught where the call was made, and are recorded in the trace. A `GraderError` makes the
-rollout one that failed by its infrastructure. Podium's own bugs are ordinary exceptions and escape.
+`BudgetError` of a question become data in its trace, each in one place for steps and in one for plans. A `GraderError`
+makes the rollout one that failed by its infrastructure. Podium's own bugs are ordinary exceptions and escape.
 """
 
 from __future__ import annotations
@@ -73,7 +73,6 @@ class RunMismatchError(UsageError):
 
 
 WorkerErrorKind = Literal[
-    "budget",
     "circuit_open",
     "connection",
     "context",
@@ -94,9 +93,9 @@ Of the network: "connection": no connection, or it broke. "timeout": no answer i
 rate limit (429). "status": another error status. "protocol": a reply that cannot be read. "refused": the model or its
 provider refuses to answer. "context": the messages do not fit in the model's context.
 
-Of Podium: "budget": a budget refuses the plan. "circuit_open": the circuit breaker is open. "unready": the worker could
-not be built. "missing": a tool has nothing to work on, since earlier steps failed. "exhausted": a script or a team has
-no answer. "unrecorded": a recording or the response cache lacks the answer. "environment": training made it fail."""
+Of Podium: "circuit_open": the circuit breaker is open. "unready": the worker could not be built. "missing": a tool has
+nothing to work on, since earlier steps failed. "exhausted": a script or a team has no answer. "unrecorded": a recording
+or the response cache lacks the answer. "environment": training made it fail."""
 
 
 class WorkerError(PodiumError):
@@ -117,8 +116,9 @@ class WorkerError(PodiumError):
         self.retry_after_s = retry_after_s
 
 
-class BudgetRefusalError(Exception):
-    """A budget refuses the call. The text says which budget."""
+class BudgetError(PodiumError):
+    """A limit refuses a call before it is made: of a question, a key, a run or a day. The message says which limit, and
+    how to get a larger one. What was paid before is kept."""
 
 
 class GraderError(PodiumError):
@@ -143,10 +143,6 @@ class StoreError(PodiumError):
         """The error of a file that cannot be written, with the reason."""
         reason = os.strerror(error.errno) if error.errno else error
         return cls(f"{path} cannot be written ({reason}); fix that, and run the same command again.")
-
-
-class BudgetError(PodiumError):
-    """The remaining budget of a run or a day does not cover the next call. Paid results are kept."""
 
 
 class DivergedError(PodiumError):

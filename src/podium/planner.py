@@ -117,8 +117,12 @@ class Planner(ABC):
 
     @abstractmethod
     async def plan(self, request: PlanRequest) -> Plan:
-        """Decide on the next round: a workflow, an acceptance of the answer so far, or an error. If the planner's model
-        does not answer, or the budget refuses the plan (kind "budget"), a `WorkerError` is raised."""
+        """Decide on the next round: a workflow, an acceptance of the answer so far, or an error.
+
+        Raises:
+            WorkerError: the planner's model did not answer.
+            BudgetError: a limit refuses the plan.
+        """
 
 
 @dataclass(frozen=True, slots=True)

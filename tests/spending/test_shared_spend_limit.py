@@ -6,7 +6,7 @@ import asyncio
 import sqlite3
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -14,20 +14,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loaded_programs import loaded_python
-from podium.errors import StoreError, UsageError
+from podium.errors import BudgetError, StoreError, UsageError
 from podium.spending import Ledger, Reservation
 from podium.spending.shared_spend_limit import STATE, SharedSpendLimit, default_state_path, open_day_limit
 from podium.types import Budget, Spent, Usage
 
 SPENDER = """
 import random, sys
+from contextlib import suppress
 from pathlib import Path
+from podium.errors import BudgetError
 from podium.spending.shared_spend_limit import SharedSpendLimit
 spend_limit = SharedSpendLimit(Path(sys.argv[1]), "run", 1.0)
 random.seed(sys.argv[2])
 paid = 0.0
 for _ in range(400):
-    if spend_limit.reserve(0.01) is None:
+    with suppress(BudgetError):
+        spend_limit.reserve(0.01)
         took = random.choice([0.0, 0.002, 0.004])
         spend_limit.settle(0.01, took)
         paid += took
@@ -49,30 +52,36 @@ def spend_limit(file: Path) -> Iterator[SharedSpendLimit]:
 
 
 def test_reservation_counts_against_spend_limit_until_settled(spend_limit: SharedSpendLimit) -> None:
-    assert spend_limit.reserve(0.6) is None
-    assert spend_limit.reserve(0.6) == (
+    spend_limit.reserve(0.6)
+    with pytest.raises(BudgetError) as refused:
+        spend_limit.reserve(0.6)
+    assert str(refused.value) == (
         "The call could cost $0.600000, and $0.400000 of the run's $1 are left ($0.000000 spent, $0.600000 reserved "
         "for calls in flight): raise the run's budget, or lower the worker's max_tokens."
     )
     spend_limit.settle(0.6, 0.1)
     assert (spend_limit.spent_usd, spend_limit.reserved_usd) == (0.1, 0.0)
-    assert spend_limit.reserve(0.9) is None
+    spend_limit.reserve(0.9)
 
 
 def test_a_limit_can_be_used_to_the_last_billionth(spend_limit: SharedSpendLimit) -> None:
     for _ in range(10):
-        assert spend_limit.reserve(0.1) is None
+        spend_limit.reserve(0.1)
         spend_limit.settle(0.1, 0.1)
     assert spend_limit.spent_usd == 1.0
-    assert spend_limit.reserve(1e-9) is not None
-    assert spend_limit.reserve(0.0) is None, "what costs nothing breaks no limit"
+    with pytest.raises(BudgetError):
+        spend_limit.reserve(1e-9)
+    spend_limit.reserve(0.0)  # What costs nothing breaks no limit.
     assert not spend_limit.exhausted
 
 
 def test_exceeded_spend_limit_refuses_even_free_calls(spend_limit: SharedSpendLimit) -> None:
     spend_limit.settle(0.0, 1.25)
     assert spend_limit.exhausted
-    assert spend_limit.reserve(0.0) == "$1.250000 of the run's $1 are spent: raise the run's budget."
+    with pytest.raises(
+        BudgetError, match=r"^\$1.250000 of the run's \$1 are spent: raise the run's budget\.$"
+    ):
+        spend_limit.reserve(0.0)
 
 
 def test_reopened_spend_limit_keeps_earlier_spending(spend_limit: SharedSpendLimit, file: Path) -> None:
@@ -81,8 +90,9 @@ def test_reopened_spend_limit_keeps_earlier_spending(spend_limit: SharedSpendLim
     spend_limit.close()
     again = SharedSpendLimit(file, "run", 0.5)
     assert (again.spent_usd, again.reserved_usd) == (0.25, 0.0)
-    assert again.reserve(0.3) is not None
-    assert again.reserve(0.25) is None
+    with pytest.raises(BudgetError):
+        again.reserve(0.3)
+    again.reserve(0.25)
     again.close()
 
 
@@ -90,7 +100,7 @@ def test_free_calls_write_nothing_to_the_spend_limit_file(spend_limit: SharedSpe
     spend_limit.settle(0.0, 0.5)
     before = spend_limit._file.total_changes
     for _ in range(100):
-        assert spend_limit.reserve(0.0) is None
+        spend_limit.reserve(0.0)
         spend_limit.settle(0.0, 0.0)
     assert spend_limit._file.total_changes == before
 
@@ -105,11 +115,12 @@ def test_a_limit_must_be_an_amount(file: Path, limit: float) -> None:
 def test_each_day_has_its_own_limit_and_a_call_is_paid_on_its_first_day(file: Path) -> None:
     day = ["2030-01-01"]
     spend_limit = SharedSpendLimit(file, "day", 1.0, today=lambda: day[0])
-    assert spend_limit.reserve(0.5) is None
-    assert spend_limit.reserve(0.25) is None
-    assert spend_limit.reserve(0.5) is not None
+    spend_limit.reserve(0.5)
+    spend_limit.reserve(0.25)
+    with pytest.raises(BudgetError):
+        spend_limit.reserve(0.5)
     day[0] = "2030-01-02"
-    assert spend_limit.reserve(0.5) is None, "a new day, a new limit"
+    spend_limit.reserve(0.5)  # A new day has a new limit.
     spend_limit.settle(0.5, 0.5)  # the first day's: of equal holds the oldest is settled first
     assert (spend_limit.spent_usd, spend_limit.reserved_usd) == (0.0, 0.5)
     spend_limit.settle(0.25, 0.25)
@@ -204,13 +215,12 @@ def test_day_limit_comes_from_the_option_then_from_the_environment(tmp_path: Pat
 async def test_a_ledger_reserves_in_its_budget_and_every_spend_limit_or_nowhere() -> None:
     run, day = SharedSpendLimit(None, "run", 1.0), SharedSpendLimit(None, "day", 0.5)
     ledger = Ledger(Budget(usd=2.0), spend_limits=[run, day])
-    refusal = await ledger.reserve(Reservation(1, 10, 0.75))
-    assert refusal is not None
-    assert "the day's $0.5" in refusal
-    assert (day.refusal, run.refusal) == (refusal, None)
+    with pytest.raises(BudgetError, match=r"the day's \$0.5") as refused:
+        await ledger.reserve(Reservation(1, 10, 0.75))
+    assert (day.refusal, run.refusal) == (str(refused.value), None)
     assert (run.reserved_usd, day.reserved_usd, ledger.totals.calls) == (0.0, 0.0, 0)
     reservation = Reservation(1, 10, 0.25)
-    assert ledger.try_reserve(reservation, now=0.0) is None
+    ledger.try_reserve(reservation, now=0.0)
     assert (run.reserved_usd, day.reserved_usd) == (0.25, 0.25)
     ledger.settle(reservation, Spent(Usage(output_tokens=5), 0.125))
     ledger.charge(Spent(Usage(output_tokens=5), 0.25))
@@ -224,7 +234,7 @@ async def test_a_ledger_reserves_in_its_budget_and_every_spend_limit_or_nowhere(
 def test_a_spend_limit_that_cannot_be_written_leaves_the_others_right() -> None:
     first, broken, last = (SharedSpendLimit(None, "run", 1.0) for _ in range(3))
     ledger, reservation = Ledger(Budget(), spend_limits=[first, broken, last]), Reservation(1, 10, 0.25)
-    assert ledger.try_reserve(reservation, now=0.0) is None
+    ledger.try_reserve(reservation, now=0.0)
     broken._file.execute("DROP TABLE spending")
     with pytest.raises(StoreError):
         ledger.try_reserve(reservation, now=0.0)
@@ -236,7 +246,7 @@ def test_a_spend_limit_that_cannot_be_written_leaves_the_others_right() -> None:
 async def test_callers_waiting_for_an_unwritable_spend_limit_get_store_error(
     spend_limit: SharedSpendLimit,
 ) -> None:
-    assert spend_limit.reserve(0.75) is None
+    spend_limit.reserve(0.75)
     ledger = Ledger(Budget(), spend_limits=[spend_limit])
     waiting = [
         asyncio.create_task(spend_limit.wait_until_unreserved()),
@@ -256,22 +266,21 @@ async def test_callers_waiting_for_an_unwritable_spend_limit_get_store_error(
 async def test_a_payment_that_cannot_be_written_is_told_and_written_later(
     spend_limit: SharedSpendLimit, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert spend_limit.reserve(0.75) is None
+    spend_limit.reserve(0.75)
     spend_limit._file.execute("ALTER TABLE spending RENAME TO lost")
     spend_limit.settle(0.75, 0.25)
     assert "0.25" in caplog.text
     with pytest.raises(StoreError):
         spend_limit.reserve(0.1)
     spend_limit._file.execute("ALTER TABLE lost RENAME TO spending")
-    assert spend_limit.reserve(0.1) is None
+    spend_limit.reserve(0.1)
     assert (spend_limit.reserved_usd, spend_limit.spent_usd) == (0.1, 0.25)
 
 
 def test_question_refused_by_its_budget_reserves_no_spend_limit() -> None:
     run = SharedSpendLimit(None, "run", 1.0)
-    assert (
-        Ledger(Budget(calls=0), spend_limits=[run]).try_reserve(Reservation(1, 10, 0.25), now=0.0) is not None
-    )
+    with pytest.raises(BudgetError):
+        Ledger(Budget(calls=0), spend_limits=[run]).try_reserve(Reservation(1, 10, 0.25), now=0.0)
     assert (run.reserved_usd, run.refusal) == (0.0, None)
 
 
@@ -279,16 +288,16 @@ async def test_call_waits_for_calls_in_flight_that_may_free_spend_limit() -> Non
     run = SharedSpendLimit(None, "run", 1.0)
     first, second = Ledger(Budget(), spend_limits=[run]), Ledger(Budget(), spend_limits=[run])
     reservation = Reservation(1, 10, 0.75)
-    assert await first.reserve(reservation) is None
+    await first.reserve(reservation)
     waiting = asyncio.create_task(second.reserve(reservation))
     await asyncio.sleep(0)
     assert not waiting.done()
     first.settle(reservation, Spent(cost_usd=0.125))
-    assert await waiting is None
+    await waiting
     second.settle(reservation, Spent(cost_usd=0.5))
-    refusal = await first.reserve(reservation)
-    assert refusal is not None, "nothing is in flight that could make room"
-    assert run.refusal == refusal
+    with pytest.raises(BudgetError) as refused:  # Nothing is in flight that could make room.
+        await first.reserve(reservation)
+    assert run.refusal == str(refused.value)
 
 
 async def test_a_file_that_another_process_holds_does_not_stop_the_event_loop(
@@ -303,7 +312,7 @@ async def test_a_file_that_another_process_holds_does_not_stop_the_event_loop(
     await asyncio.sleep(0.1)
     assert not waiting.done()
     other.execute("ROLLBACK")
-    assert await waiting is None
+    await waiting
     assert (spend_limit.reserved_usd, spend_limit.refusal) == (0.25, None)
 
     other.execute("BEGIN IMMEDIATE")
@@ -321,7 +330,7 @@ def test_closing_spend_limit_writes_pending_settlements(file: Path) -> None:
     other = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
 
     async def question() -> None:
-        assert spend_limit.reserve(0.25) is None
+        spend_limit.reserve(0.25)
         other.execute("BEGIN IMMEDIATE")
         spend_limit.settle(0.25, 0.125)
 
@@ -337,15 +346,16 @@ def test_closing_spend_limit_writes_pending_settlements(file: Path) -> None:
 async def test_a_call_that_can_never_fit_does_not_wait() -> None:
     run = SharedSpendLimit(None, "run", 1.0)
     ledger = Ledger(Budget(), spend_limits=[run])
-    assert await ledger.reserve(Reservation(1, 10, 0.25)) is None
-    assert await ledger.reserve(Reservation(1, 10, 1.25)) is not None
+    await ledger.reserve(Reservation(1, 10, 0.25))
+    with pytest.raises(BudgetError):
+        await ledger.reserve(Reservation(1, 10, 1.25))
 
 
 async def test_who_is_cancelled_while_waiting_holds_nothing() -> None:
     run = SharedSpendLimit(None, "run", 1.0)
     ledger = Ledger(Budget(), spend_limits=[run])
     reservation = Reservation(1, 10, 0.75)
-    assert await ledger.reserve(reservation) is None
+    await ledger.reserve(reservation)
     waiting = asyncio.create_task(ledger.reserve(reservation))
     await asyncio.sleep(0)
     waiting.cancel()
@@ -366,7 +376,8 @@ def test_no_order_of_calls_of_several_questions_passes_the_limit(
     in_flight: list[tuple[Ledger, Reservation, float]] = []
     for most, share, others in calls:
         ledger, reservation = Ledger(Budget(), spend_limits=[spend_limit]), Reservation(1, most, most / 100)
-        if ledger.try_reserve(reservation, now=0.0) is None:
+        with suppress(BudgetError):
+            ledger.try_reserve(reservation, now=0.0)
             in_flight.append((ledger, reservation, reservation.usd * share))
         while len(in_flight) > others:
             done, kept, paid = in_flight.pop(0)

@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from podium.calls.dispatcher import Dispatcher
 from podium.calls.input_bound import InputTokenBound
 from podium.calls.rate_limiter import Permit
-from podium.errors import BudgetRefusalError, WorkerError
+from podium.errors import BudgetError, WorkerError
 from podium.spending import Ledger, Reservation
 from podium.trace import Attempt, Reply
 from podium.types import DEFAULT_OPTIONS, AnswerOptions, Budget, Message, Receipt, Spent, Usage, fast_replace
@@ -158,8 +159,8 @@ class WorkerCall:
         """The reply from the response cache if it is there. Otherwise call the worker, and retry retryable failures.
 
         Raises:
-            WorkerError: the worker failed for good, or a budget refuses to try it again; or see `get_or_call`.
-            BudgetRefusalError: a budget refuses the first try.
+            WorkerError: the worker failed for good, or a limit refuses to try it again; or see `get_or_call`.
+            BudgetError: a limit refuses the first try.
             StoreError: the response cache cannot be read or written.
         """
         cache = self._context.dispatcher.cache
@@ -176,7 +177,7 @@ class WorkerCall:
                 return await (self._try() if slow_s is None else self._try_with_hedge(slow_s))
             except WorkerError as error:
                 failure = error
-            except BudgetRefusalError as refusal:
+            except BudgetError as refusal:
                 if not retry:
                     raise
                 raise WorkerError(f"{failure} It is not tried again: {refusal}", kind=failure.kind) from None
@@ -225,12 +226,12 @@ class WorkerCall:
         """Make a second try if the budgets allow it. Otherwise return the result of the first."""
         try:
             return await self._try(hedge=True)
-        except BudgetRefusalError:
+        except BudgetError:
             return await asyncio.shield(first)
 
     async def _try(self, *, hedge: bool = False, begun: asyncio.Future[None] | None = None) -> Reply:
         """Make one try within the worker's time limit, once budgets, breaker and rate limiter allow it, which sets
-        `begun`. A hedge is a try while another is in flight. A `BudgetRefusalError` says that a budget refuses it."""
+        `begun`. A hedge is a try while another is in flight."""
         worker, channel, context = self._worker, self._channel, self._context
         reservation, lock = (self._reserve_hedge(), None) if hedge else await self._reserve()
         self._calls_to_reserve, receipt = 0, Receipt()
@@ -282,7 +283,8 @@ class WorkerCall:
         bound = self._channel.input_bound
         if not bound.is_calibrated:
             reservation = self._reservation(bound.first_call_bound(self._size))
-            if await self._context.ledger.reserve(reservation, final=False) is None:
+            with suppress(BudgetError):
+                await self._context.ledger.reserve(reservation, final=False)
                 return reservation, None
             lock = self._context.dispatcher.first_call_lock
             await lock.acquire()
@@ -296,19 +298,15 @@ class WorkerCall:
         return await self._reserve_tokens(bound.upper(self._size)), None
 
     async def _reserve_tokens(self, input_tokens: int) -> Reservation:
-        """Reserve the most that a try of so many input tokens may take, or raise the budget's refusal."""
+        """Reserve the most that a try of so many input tokens may take."""
         reservation = self._reservation(input_tokens)
-        refusal = await self._context.ledger.reserve(reservation)
-        if refusal is not None:
-            raise BudgetRefusalError(refusal)
+        await self._context.ledger.reserve(reservation)
         return reservation
 
     def _reserve_hedge(self) -> Reservation:
-        """Reserve the most that a hedge may take, or raise the refusal at once."""
+        """Reserve the most that a hedge may take, without waiting."""
         reservation = self._reservation(self._channel.input_bound.upper(self._size))
-        now = asyncio.get_running_loop().time()
-        if self._context.ledger.try_reserve(reservation, now) is not None:
-            raise BudgetRefusalError("A hedge is not paid for.")
+        self._context.ledger.try_reserve(reservation, asyncio.get_running_loop().time())
         self._channel.hedges += 1
         return reservation
 

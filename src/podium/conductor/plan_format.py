@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from podium.errors import StoreError, WorkerError
+from podium.errors import BudgetError, StoreError, WorkerError
 from podium.event_loops import PerLoop
 from podium.files import replace_file
 from podium.spending.shared_spend_limit import default_state_path
@@ -192,14 +192,14 @@ class FormatNegotiator:
     async def choose(self, ask: Ask) -> ChosenFormat:
         """Choose the best format that the user allows. Concurrent first calls share one probe.
 
-        If an infrastructure failure stopped the probe, the format of this plan is text.
+        If a budget or an infrastructure failure stopped the probe, the format of this plan is text.
         """
         if len(self._allowed) == 1:
             return ChosenFormat(self._allowed[0])
         async with await self._probing.get():
             obeyed = self._verdicts.get(self._worker)
             if obeyed is None:
-                with suppress(TimeoutError):
+                with suppress(TimeoutError, BudgetError):
                     async with asyncio.timeout(_PROBE_S):
                         obeyed = await _probe(ask, self.url)
                 if obeyed is None:

@@ -22,7 +22,7 @@ from podium.conductor.plan_format import (
     format_options,
     plan_text,
 )
-from podium.errors import BudgetRefusalError, WorkerError
+from podium.errors import WorkerError
 from podium.spending import Ledger, Reservation
 from podium.trace import Reply
 from podium.types import DEFAULT_OPTIONS, NO_USAGE, AnswerOptions, Message, Usage, sent_tokens
@@ -93,8 +93,8 @@ class Policy(Protocol):
             log: each try is added to it.
 
         Raises:
-            WorkerError: the worker did not answer, after all retries, or the budget refuses the first try (kind
-                "budget").
+            WorkerError: the worker did not answer, after all retries.
+            BudgetError: a limit refuses the first try.
             UsageError: the messages are longer than the policy can read.
         """
         ...
@@ -215,10 +215,7 @@ class WorkerPolicy:
             waits_for_cooldown=True,
             make_listeners=make_listeners,
         )
-        try:
-            reply = await call.run()
-        except BudgetRefusalError as refusal:
-            raise WorkerError(f"The plan was not paid for. {refusal}", kind="budget") from None
+        reply = await call.run()
         if reply.cached:
             context.ledger.record(reply.spent(self._worker.profile))
         return reply

@@ -26,6 +26,7 @@ from podium.recordings import (
 from podium.rollout import Rollout
 from podium.rollout.data_fingerprint import DataFingerprint, value_digest
 from podium.rollout.run_folder import CONFIG, RunFolder
+from podium.spending.spend_limit import SpendLimitError
 from podium.tasks import open_tasks, warnings_of
 from podium.tasks.open import open_splits, splits_of
 from podium.tasks.task import Task
@@ -133,12 +134,11 @@ class MaxCalls:
     def exhausted(self) -> bool:
         return self._made >= self._calls
 
-    def reserve(self, usd: float) -> str | None:
-        """Count a call, or say in a sentence that the calls are used up."""
+    def reserve(self, usd: float) -> None:
+        """Count a call, or refuse it since the calls are used up."""
         if self.exhausted:
-            return f"The budget of {self._calls} calls is used up."
+            raise SpendLimitError(f"The budget of {self._calls} calls is used up.", self)
         self._made += 1
-        return None
 
     def settle(self, reserved_usd: float, paid_usd: float) -> None:
         """Do nothing: a call that has ended was made all the same."""

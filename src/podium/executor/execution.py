@@ -152,9 +152,8 @@ class Execution:
         match running.outcome:
             case WorkerAnswer(worker=name, reply=reply, spent=spent):
                 self._record(running, "done", spent, reply=reply, answered_by=name)
-            case FailedCall(error=error, refused=refused):
-                is_refused = refused or self._is_starved(position, log)
-                self._record(running, "refused" if is_refused else "failed", error=error)
+            case FailedCall(status, error):
+                self._record(running, "refused" if self._is_starved(position, log) else status, error=error)
             case None:
                 started = self._started_steps.get(position)
                 why = ABANDONED if started is not None and started.is_unneeded else self._why_stopped

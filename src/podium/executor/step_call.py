@@ -1,6 +1,6 @@
 """One step's call: calls the worker, then its fallbacks.
 
-Here a `WorkerError` becomes data. Any other exception of a worker is a bug and escapes.
+Here a `WorkerError` and a `BudgetError` become data. Any other exception of a worker is a bug and escapes.
 """
 
 from __future__ import annotations
@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from podium.calls import AttemptLog, WorkerCall
 from podium.calls.worker_call import MakeListeners
-from podium.errors import BudgetRefusalError, WorkerError
+from podium.errors import BudgetError, WorkerError
 from podium.executor.question_context import QuestionContext
 from podium.fencing import remove_fences
 from podium.trace import Reply
@@ -35,9 +36,9 @@ class WorkerAnswer:
 class FailedCall:
     """No worker answered."""
 
+    status: Literal["failed", "refused"]
+    """"refused": a limit refused the call before any worker was called."""
     error: str
-    refused: bool
-    """Whether a budget refused the call before any worker was called."""
 
 
 async def call_with_fallbacks(
@@ -69,9 +70,9 @@ async def call_with_fallbacks(
         )
         try:
             answer = _answer(await call.run(), candidate.worker, request)
-        except BudgetRefusalError as refusal:
+        except BudgetError as refusal:
             if not answers:
-                return FailedCall(" ".join([*failures, str(refusal)]), refused=not failures)
+                return FailedCall("failed" if failures else "refused", " ".join([*failures, str(refusal)]))
             break
         except WorkerError as error:
             failures.append(f"{candidate.worker.profile.name}: {error}")
@@ -87,7 +88,7 @@ async def call_with_fallbacks(
             return _with_all_savings(answer, answers)
         log.mark_truncated(answer.worker, replace(answer.spent, saved_usd=0.0))
     if not answers:
-        return FailedCall(" ".join(failures), refused=False)
+        return FailedCall("failed", " ".join(failures))
     log.mark_truncated(answers[0].worker, Spent())
     return _with_all_savings(answers[0], answers)
 

@@ -16,7 +16,7 @@ from pydantic import Field
 from pydantic_core import PydanticSerializationError
 
 from podium.calls import CallContext, Dispatcher
-from podium.errors import BudgetError, BudgetRefusalError, GraderError
+from podium.errors import BudgetError, GraderError
 from podium.rollout.data_fingerprint import grader_settings, value_digest
 from podium.spending import Ledger
 from podium.tasks.graders.base import GraderSettings
@@ -207,11 +207,9 @@ async def grade_answer(task: Task, answer: str | None, dispatcher: Dispatcher) -
         task = replace(task, grader=task.grader.called_in(context))
     try:
         grade = await task.grade(answer)
-    except BudgetRefusalError as refusal:
-        raise BudgetError(f"The answer is not judged. {refusal}") from None
     except GraderError as error:
         if dispatcher.refusal is not None:  # A judge's call was not tried again.
-            raise BudgetError(f"The answer is not judged. {dispatcher.refusal}") from None
+            raise BudgetError(dispatcher.refusal) from None
         grade = Grade(score=0.0, cost_usd=error.cost_usd, failure=str(error))
     # A grader of another package may call a model by itself. Then its cost is known only now.
     if (uncharged_usd := grade.cost_usd - ledger.spent.cost_usd) > 0:

@@ -13,10 +13,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
-from typing import NamedTuple, Self
+from typing import Self
 
-from podium.errors import BudgetRefusalError
-from podium.spending.spend_limit import InMemorySpendLimit, SpendLimit
+from podium.errors import BudgetError
+from podium.spending.spend_limit import InMemorySpendLimit, SpendLimit, SpendLimitError
 from podium.types import Budget, Limits, Price, Receipt, Spent, fast_replace
 
 
@@ -65,14 +65,6 @@ class LedgerTotals:
     """Wakes waiting calls when a call is settled. It is cleared at once."""
 
 
-class _Refusal(NamedTuple):
-    """Why a call is not reserved."""
-
-    sentence: str
-    spend_limit: SpendLimit | None
-    """The spend limit that refuses. None if the budget's calls, tokens or seconds do."""
-
-
 class Ledger:
     """The account of one question: what it has spent, what it has reserved for calls in flight, and what is left. It
     also charges spend limits that questions share.
@@ -106,65 +98,65 @@ class Ledger:
         here too."""
         return fast_replace(self, _counted=([], *self._counted))
 
-    async def reserve(self, reservation: Reservation, *, final: bool = True) -> str | None:
+    async def reserve(self, reservation: Reservation, *, final: bool = True) -> None:
         """Reserve what a call may take. If there is no room, wait while calls in flight may still make room.
-
-        Returns None if the call is reserved. Otherwise returns a sentence that says why a limit refuses the call.
 
         Args:
             final: whether a spend limit records that it refused. Pass False if a smaller reservation is tried next.
+
+        Raises:
+            BudgetError: the call could break a limit.
         """
         clock = asyncio.get_running_loop().time
-        while (refusal := self._reserve(reservation, clock())) is not None:
-            sentence, spend_limit = refusal
-            if spend_limit is None:
-                may_fit = await self._wait_for_room(reservation, clock())
-            else:
-                may_fit = await spend_limit.wait_for_room(reservation.usd)
-            if not may_fit:
-                if final and spend_limit is not None:
-                    spend_limit.refusal = sentence
-                return sentence
-        return None
+        while True:
+            try:
+                return self.try_reserve(reservation, clock())
+            except SpendLimitError as refusal:
+                spend_limit = refusal.spend_limit
+                if not await spend_limit.wait_for_room(reservation.usd):
+                    if final:
+                        spend_limit.refusal = str(refusal)
+                    raise
+            except BudgetError:
+                if not await self._wait_for_room(reservation, clock()):
+                    raise
 
-    def try_reserve(self, reservation: Reservation, now: float) -> str | None:
-        """Reserve without waiting, for a call that the question does not need, and return None. If there is no room,
-        return a sentence that says which limit the call could break. `now` is the event loop's clock."""
-        refusal = self._reserve(reservation, now)
-        return None if refusal is None else refusal.sentence
+    def try_reserve(self, reservation: Reservation, now: float) -> None:
+        """Reserve without waiting, for a call that the question does not need. `now` is the event loop's clock.
+
+        Raises:
+            BudgetError: the call could break a limit.
+        """
+        self._check_counts(reservation, now)
+        self._reserve_usd(reservation.usd)
+        totals = self.totals
+        totals.calls += reservation.calls
+        totals.reserved_tokens += reservation.tokens
+        totals.in_flight += 1
 
     def affords(self, reservation: Reservation, now: float) -> bool:
         """Whether there is room for such a call now. Nothing stays reserved."""
-        if self.try_reserve(reservation, now) is not None:
+        try:
+            self.try_reserve(reservation, now)
+        except BudgetError:
             return False
         self.settle(reservation, Spent())
         return True
 
-    def _reserve(self, reservation: Reservation, now: float) -> _Refusal | None:
-        """Reserve, or return why there is no room."""
-        sentence = self._count_refusal(reservation, now)
-        refusal = self._reserve_usd(reservation) if sentence is None else _Refusal(sentence, None)
-        if refusal is None:
-            totals = self.totals
-            totals.calls += reservation.calls
-            totals.reserved_tokens += reservation.tokens
-            totals.in_flight += 1
-        return refusal
-
-    def _count_refusal(self, reservation: Reservation, now: float) -> str | None:
+    def _check_counts(self, reservation: Reservation, now: float) -> None:
+        """Raise a BudgetError if the budget's calls, tokens or seconds do not allow the call."""
         budget, totals = self.budget, self.totals
         if self.deadline is not None and now >= self.deadline:
-            return self.time_is_up
+            raise BudgetError(self.time_is_up)
         if budget.calls is not None and totals.calls + reservation.calls > budget.calls:
-            return f"The budget of {budget.calls} calls is used up."
+            raise BudgetError(f"The budget of {budget.calls} calls is used up.")
         tokens = totals.tokens + totals.reserved_tokens
         if budget.tokens is not None and tokens + reservation.tokens > budget.tokens:
             left = max(0, budget.tokens - tokens)
-            return (
+            raise BudgetError(
                 f"The call could take {reservation.tokens} tokens, and {left} of the budget's {budget.tokens} are "
                 "left: raise the budget's tokens or lower the worker's max_tokens."
             )
-        return None
 
     async def _wait_for_room(self, reservation: Reservation, now: float) -> bool:
         """Wait until a call is settled, if the budget's calls, tokens and seconds may then allow the call. Return False
@@ -180,19 +172,17 @@ class Ledger:
             await totals.settled.wait()
         return may_fit
 
-    def _reserve_usd(self, reservation: Reservation) -> _Refusal | None:
+    def _reserve_usd(self, usd: float) -> None:
         """Reserve the dollars in all spend limits, or in none."""
-        taken = 0
+        reserved = 0
         try:
             for spend_limit in self.spend_limits:
-                if (sentence := spend_limit.reserve(reservation.usd)) is not None:
-                    return _Refusal(sentence, spend_limit)
-                taken += 1
-            return None
+                spend_limit.reserve(usd)
+                reserved += 1
         finally:
-            if taken < len(self.spend_limits):
-                for spend_limit in self.spend_limits[:taken]:
-                    spend_limit.settle(reservation.usd, 0.0)
+            if reserved < len(self.spend_limits):
+                for spend_limit in self.spend_limits[:reserved]:
+                    spend_limit.settle(usd, 0.0)
 
     def settle(self, reservation: Reservation, spent: Spent, *, usd: bool = True) -> None:
         """Release the reservation and count what the call really took.
@@ -233,11 +223,9 @@ class Ledger:
         """Reserve what the call in the block may take, and settle what its receipt says, however the call ends.
 
         Raises:
-            BudgetRefusalError: a limit could be broken. The block is not entered.
+            BudgetError: the call could break a limit. The block is not entered.
         """
-        refusal = await self.reserve(reservation)
-        if refusal is not None:
-            raise BudgetRefusalError(refusal)
+        await self.reserve(reservation)
         try:
             yield
         finally:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from podium.errors import StoreError, UsageError
-from podium.spending.spend_limit import NANO_PER_USD, Balance, to_nano
+from podium.spending.spend_limit import NANO_PER_USD, Balance, SpendLimitError, to_nano
 from podium.sqlite_files import BUSY_TIMEOUT_S, IN_MEMORY, SQLiteSchema, is_busy, retry_while_busy
 from podium.store_locations import default_store_path
 from podium.types import MAX_USD
@@ -115,24 +115,25 @@ class SharedSpendLimit:
     def exhausted(self) -> bool:
         return self._balance.exhausted
 
-    def reserve(self, usd: float) -> str | None:
+    def reserve(self, usd: float) -> None:
         """Reserve `usd`, as `SpendLimit.reserve` does. A call that costs nothing writes nothing."""
         self._retry_failed()
         balance, amount = self._balance, to_nano(usd)
         try:
             day = self._open_day()
             if not amount:
-                return balance.refusal(usd) if balance.exhausted else None
+                if balance.exhausted:
+                    raise SpendLimitError(balance.refusal(usd), self)
+                return
             row = self._execute(_RESERVE, (amount, self.name, day, amount, balance.limit))
             if row is None:
                 self._read_sums(day)
-                return balance.refusal(usd)
+                raise SpendLimitError(balance.refusal(usd), self)
         except _BusyError as error:
-            return str(error)
+            raise SpendLimitError(str(error), self) from error
         self._days.setdefault(amount, deque()).append(day)
         balance.reserved_here += amount
         balance.spent, balance.reserved = row
-        return None
 
     def settle(self, reserved_usd: float, paid_usd: float) -> None:
         """Release the oldest reservation of this sum and count what was paid, on the day of the reservation. A payment

@@ -11,6 +11,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Protocol
 
+from podium.errors import BudgetError
 from podium.types import MAX_USD
 
 NANO_PER_USD = 10**9
@@ -20,6 +21,14 @@ NANO_PER_USD = 10**9
 def to_nano(usd: float) -> int:
     """Dollars in billionths. Dollars that are too large for 64 bits are capped at a sum that every limit refuses."""
     return round(min(usd, 2 * MAX_USD) * NANO_PER_USD)
+
+
+class SpendLimitError(BudgetError):
+    """A spend limit refuses a call."""
+
+    def __init__(self, message: str, spend_limit: SpendLimit) -> None:
+        super().__init__(message)
+        self.spend_limit = spend_limit
 
 
 class SpendLimit(Protocol):
@@ -32,13 +41,11 @@ class SpendLimit(Protocol):
     def exhausted(self) -> bool:
         """Whether no further call can be made, even one that costs nothing, as far as this process knows."""
 
-    def reserve(self, usd: float) -> str | None:
-        """Reserve `usd` and return None. If there is no room, return a sentence that says which limit the call could
-        break.
-
-        A call that costs nothing is refused only if more than the limit has been spent.
+    def reserve(self, usd: float) -> None:
+        """Reserve `usd`. A call that costs nothing is refused only if more than the limit has been spent.
 
         Raises:
+            SpendLimitError: there is no room.
             StoreError: the reservation cannot be written. Nothing is reserved.
         """
 
@@ -85,7 +92,7 @@ class Balance:
         return self.reserved_here > 0 and self.spent + others + amount <= self.limit
 
     def refusal(self, usd: float) -> str:
-        """The sentence that refuses a call which could cost `usd`."""
+        """The message of the error that refuses a call which could cost `usd`."""
         spent_usd, reserved_usd = self.spent / NANO_PER_USD, self.reserved / NANO_PER_USD
         if self.exhausted:
             return f"${spent_usd:.6f} of {self.name} are spent: {self.way_out}."
@@ -116,13 +123,12 @@ class InMemorySpendLimit:
     def exhausted(self) -> bool:
         return self._balance.exhausted
 
-    def reserve(self, usd: float) -> str | None:
+    def reserve(self, usd: float) -> None:
         balance, amount = self._balance, to_nano(usd)
         if balance.exhausted or (amount and balance.spent + balance.reserved + amount > balance.limit):
-            return balance.refusal(usd)
+            raise SpendLimitError(balance.refusal(usd), self)
         balance.reserved += amount
         balance.reserved_here += amount
-        return None
 
     def settle(self, reserved_usd: float, paid_usd: float) -> None:
         balance, reserved = self._balance, to_nano(reserved_usd)

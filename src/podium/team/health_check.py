@@ -16,7 +16,7 @@ from typing import Literal
 from podium.calls.dispatcher import open_dispatcher
 from podium.calls.worker_call import first_reservation
 from podium.conductor.plan_format import FORMAT_WORDS
-from podium.errors import BudgetRefusalError, UsageError, WorkerError
+from podium.errors import BudgetError, UsageError, WorkerError
 from podium.spending import Ledger, SpendLimit
 from podium.team.opened_planner import OpenedPlanner, open_planner
 from podium.team.settings import TeamSettings
@@ -104,7 +104,7 @@ async def check_workers(
             try:
                 async with ledger.paying(first_reservation(worker, request.messages), request.receipt):
                     return await _answer(worker, request, limit_s)
-            except BudgetRefusalError as refusal:
+            except BudgetError as refusal:
                 return CheckResult(worker.profile.name, False, 0.0, str(refusal), "budget")
 
     async with asyncio.TaskGroup() as group:
@@ -148,6 +148,8 @@ async def check_planner(team: Team, limit_s: float | None = None) -> CheckResult
             plan = await team.runner.write_plan(Question(text=_TO_PLAN), seed="check", receipt=receipt)
     except (WorkerError, UsageError) as failure:
         text, error = str(failure), failure.kind if isinstance(failure, WorkerError) else "usage"
+    except BudgetError as refusal:
+        text, error = str(refusal), "budget"
     except TimeoutError:
         if not limit.expired():
             raise

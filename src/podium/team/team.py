@@ -196,8 +196,13 @@ class Team:
 
     async def plan(self, question: str | Question, *, seed: str | int | None = None) -> Plan:
         """Write the plan of the first round without calling a worker. Its decision is a `PlanError` if the plan cannot
-        be run, or was not written in time. If a chat model conducts, the plan costs money; if it does not answer, or a
-        budget refuses the plan (kind "budget"), a `WorkerError` is raised. Other errors are those of `ask`."""
+        be run, or was not written in time. If a chat model conducts, the plan costs money. Other errors are those of
+        `ask`.
+
+        Raises:
+            WorkerError: the chat model that conducts did not answer.
+            BudgetError: a limit refuses the plan.
+        """
         return await self.runner.write_plan(_question(question), seed=_seed(seed))
 
     async def run(

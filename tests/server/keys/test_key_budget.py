@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import Executable
 
 from key_storage import KeyStorage
-from podium.errors import APIError, StoreError
+from podium.errors import APIError, BudgetError, StoreError
 from podium.server.keys import Caller, Keys
 from podium.server.keys.caller import NANO_PER_USD
 from podium.server.keys.key_budget import KeyBudget
@@ -46,9 +46,10 @@ class Replica:
     ) -> None:
         """One question of one call, which ends after `seconds`, or when `until` is set."""
         question, hold = ledger(self.key_budget), Reservation(1, 10, most)
-        refusal = await question.reserve(hold)
-        if refusal is not None:
-            self.refusals.append(refusal)
+        try:
+            await question.reserve(hold)
+        except BudgetError as refusal:
+            self.refusals.append(str(refusal))
             return
         self.begun.set()
         await (asyncio.sleep(seconds) if until is None else until.wait())
@@ -150,7 +151,7 @@ async def test_small_call_proceeds_when_a_large_call_exceeds_the_key_budget(stor
 async def test_reservation_of_a_killed_replica_stays_counted(storage: KeyStorage) -> None:
     _, caller = await storage.added(budget="1")
     killed, other = Replica(storage, caller), Replica(storage, caller)
-    assert await ledger(killed.key_budget).reserve(Reservation(1, 1, 0.6)) is None
+    await ledger(killed.key_budget).reserve(Reservation(1, 1, 0.6))
     await killed.key_store.close()
     await other.call(0.6, 0.0)
     assert other.refusals, "its provider may bill what was under way"
@@ -164,8 +165,9 @@ async def test_a_planner_is_charged_without_a_reservation(storage: KeyStorage) -
     replica = Replica(storage, caller)
     question = ledger(replica.key_budget)
     question.charge(Spent(cost_usd=0.7))
-    assert await question.reserve(Reservation(1, 1, 0.4)) is not None, "also before it is booked"
-    assert await question.reserve(Reservation(1, 1, 0.3)) is None
+    with pytest.raises(BudgetError):  # Also before it is booked.
+        await question.reserve(Reservation(1, 1, 0.4))
+    await question.reserve(Reservation(1, 1, 0.3))
     question.settle(Reservation(1, 1, 0.3), Spent(cost_usd=0.3))
     question.charge(Spent(cost_usd=0.5))
     assert replica.key_budget.exhausted
@@ -295,12 +297,12 @@ async def test_a_days_budget_begins_anew_and_a_question_is_paid_by_its_day(
     before = keys.spend_limit(caller)
     assert before is not None
     hold = Reservation(1, 1, 0.9)
-    assert await ledger(before).reserve(hold) is None
+    await ledger(before).reserve(hold)
     now[0] = datetime(2026, 3, 2, tzinfo=UTC)
     after = keys.spend_limit(caller)
     assert after is not None
     assert after is not before
-    assert await ledger(after).reserve(hold) is None
+    await ledger(after).reserve(hold)
     ledger(before).settle(hold, Spent(cost_usd=0.5))
     ledger(after).settle(hold, Spent(cost_usd=0.75))
     await keys.close()

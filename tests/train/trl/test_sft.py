@@ -306,7 +306,7 @@ async def test_a_judge_of_traces_is_paid_from_the_runs_budget(settings: Settings
             with closing(SharedSpendLimit(None, "run", 0.01)) as spend_limit:
                 yield Dispatcher(spend_limits=[spend_limit])
 
-        with pytest.raises(BudgetError, match="The answer is not judged"):
+        with pytest.raises(BudgetError, match="of the run's"):
             await asyncio.to_thread(run_sft, experiment, tmp_path / "run", make_dispatcher=poor)
         assert len(provider.requests) == asked
 

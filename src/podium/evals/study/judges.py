@@ -61,7 +61,7 @@ class PoolJudge:
 
         Raises:
             GraderError: the worker failed, or gave no verdict.
-            BudgetRefusalError: a spend limit refused the call.
+            BudgetError: a spend limit refused the call.
         """
         judged = JudgedResponse(answer, question, rubric=RUBRIC_WITHOUT_REFERENCE)
         async with self._asking[judged]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from podium.conductor.planner import Conductor
-from podium.errors import BudgetError, UsageError, WorkerError
+from podium.errors import UsageError, WorkerError
 from podium.evals.evaluation import EvaluationJob, evaluate_together
 from podium.evals.suite.comparison_inputs import ComparisonInputs, untrained_of
 from podium.evals.suite.manifest import SuiteJob
@@ -158,8 +158,6 @@ class _JobRun:
             try:
                 plan = await runner.write_plan(task.question, seed=f"most-frequent/{task.id}")
             except WorkerError as error:
-                if error.kind == "budget":
-                    raise BudgetError(str(error)) from None
                 failed = f" The model did not answer: {error}"  # This is one of many plans, and the others are counted.
                 continue
             if isinstance(plan.decision, Workflow):

@@ -16,7 +16,7 @@ from itertools import accumulate
 from podium.errors import StoreError
 from podium.server.keys.caller import Caller
 from podium.server.keys.key_store import KeySpending, KeyStore
-from podium.spending.spend_limit import Balance, to_nano
+from podium.spending.spend_limit import Balance, SpendLimitError, to_nano
 
 _SETTLE_DELAY_S = 0.05
 """Seconds from a call's end until it is settled. Calls that end or begin meanwhile share the round trip."""
@@ -74,15 +74,12 @@ class KeyBudget:
     def exhausted(self) -> bool:
         return self._balance.exhausted
 
-    def reserve(self, usd: float) -> str | None:
+    def reserve(self, usd: float) -> None:
         """Reserve from this replica's sum. If that is too small, `wait_for_room` lets it grow if it can."""
         amount = to_nano(usd)
-        if not amount:
-            return self._refusal_text(usd) if self.exhausted else None
-        if self._removed or amount > self._free:
-            return self._refusal_text(usd)
+        if (self._removed or amount > self._free) if amount else self.exhausted:
+            raise SpendLimitError(self._refusal_text(usd), self)
         self._reserved_here += amount
-        return None
 
     def settle(self, reserved_usd: float, paid_usd: float) -> None:
         """Book what a call paid, as `SpendLimit.settle` does. The key store learns of it a moment later."""
