@@ -75,13 +75,13 @@ class RunMismatchError(UsageError):
 WorkerErrorKind = Literal[
     "circuit_open",
     "connection",
+    "content_filter",
     "context",
     "environment",
     "exhausted",
     "missing",
     "protocol",
     "rate_limited",
-    "refused",
     "status",
     "timeout",
     "unready",
@@ -90,8 +90,8 @@ WorkerErrorKind = Literal[
 """A stable word for metrics.
 
 Of the network: "connection": no connection, or it broke. "timeout": no answer in time. "rate_limited": the provider's
-rate limit (429). "status": another error status. "protocol": a reply that cannot be read. "refused": the model or its
-provider refuses to answer. "context": the messages do not fit in the model's context.
+rate limit (429). "status": another error status. "protocol": a reply that cannot be read. "content_filter": the model
+or its provider refuses to answer. "context": the messages do not fit in the model's context.
 
 Of Podium: "circuit_open": the circuit breaker is open. "unready": the worker could not be built. "missing": a tool has
 nothing to work on, since earlier steps failed. "exhausted": a script or a team has no answer. "unrecorded": a recording

@@ -48,7 +48,7 @@ COST_USD = 0.041
 EMPTY = WorkerError("It wrote nothing.", kind="protocol", retryable=True)
 DOWN = WorkerError("It is down.", kind="status")
 """What nobody bills."""
-REFUSED = WorkerError("It refused.", kind="refused")
+REFUSED = WorkerError("It refused.", kind="content_filter")
 PLAN = 'model_id = [0]\nsubtasks = ["Answer."]\naccess_list = [[]]'
 
 

@@ -214,7 +214,7 @@ async def test_all_kinds_of_tokens_are_counted() -> None:
         (WrongContentType(), "status", True, "status 500: "),
         (EmptyChoices(), "protocol", True, "the reply has no choices"),
         (NullContent(), "protocol", True, "the reply has no text"),
-        (ContentFilter(), "refused", False, "it refused"),
+        (ContentFilter(), "content_filter", False, "it refused"),
         (ErrorInside(), "status", True, "status 502: "),
     ],
     ids=lambda value: value.kind if isinstance(value, Fault) else "",

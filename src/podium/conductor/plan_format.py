@@ -236,7 +236,7 @@ async def _probe(ask: Ask, url: str) -> PlanFormat | None:
         try:
             reply = await ask(question, options.model_copy(update={"max_tokens": PROBE_TOKENS}))
         except WorkerError as error:
-            if error.retryable or error.kind not in ("status", "protocol", "refused"):
+            if error.retryable or error.kind not in ("status", "protocol", "content_filter"):
                 return None
             if not thinking_tokens or "max_tokens" not in str(error):
                 continue

@@ -114,7 +114,7 @@ class LiteLLMWorker(ChatWorker):
             limit = f"no reply within {self.limits.timeout:g} s"
             return self._failures.error(limit, "timeout", retryable=True)
         if isinstance(error, names.ContentPolicyViolationError):
-            return self._failures.error(f"it refused: {shown}", "refused")
+            return self._failures.error(f"it refused: {shown}", "content_filter")
         if (underlying := _underlying_error(error)) is not None:
             what, kind, retryable = underlying
             return self._failures.error(f"{what}: {shown}", kind, retryable=retryable)

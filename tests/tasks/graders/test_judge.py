@@ -204,7 +204,10 @@ async def test_a_failure_that_passes_is_tried_again() -> None:
 @pytest.mark.parametrize(
     ("judge", "reason"),
     [
-        (scripted({"error": "refused", "message": "I will not."}), "'judy' did not answer: I will not"),
+        (
+            scripted({"error": "content_filter", "message": "I will not."}),
+            "'judy' did not answer: I will not",
+        ),
         (scripted(BUSY, BUSY, limits={"retries": 1}), "'judy' did not answer"),
         (scripted("RIGHT"), "only 1 replies"),
     ],

@@ -67,7 +67,11 @@ def refusal(message: str, **more: object) -> dict[str, object]:
             {"error": {"message": "Provider returned error", "metadata": {"raw": "Too hot."}}},
             ("status", True, "status 502: Provider returned error: Too hot."),
         ),
-        (400, refusal("Filtered.", code="content_filter"), ("refused", False, "it refused: Filtered.")),
+        (
+            400,
+            refusal("Filtered.", code="content_filter"),
+            ("content_filter", False, "it refused: Filtered."),
+        ),
     ],
 )
 async def test_a_status_is_mapped_and_its_message_is_repeated(
@@ -150,19 +154,19 @@ async def test_secret_at_the_cut_of_an_error_message_is_redacted(
         ),
         (
             {"choices": [{"message": {"content": None, "refusal": "I will not."}}]},
-            "refused",
+            "content_filter",
             False,
             "it refused: I will not.",
         ),
         (
             {"choices": [{"message": {"content": ""}, "finish_reason": "content_filter"}]},
-            "refused",
+            "content_filter",
             False,
             "it refused: content_filter",
         ),
         (
             {"choices": [{"message": {"content": "Half"}, "finish_reason": "content_filter: SAFETY"}]},
-            "refused",
+            "content_filter",
             False,
             "it refused: content_filter: SAFETY",
         ),

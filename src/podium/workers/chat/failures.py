@@ -76,7 +76,7 @@ class Failures:
     def status(self, status: int, headers: Mapping[str, str], provider_error: ProviderError) -> WorkerError:
         """The response has an error status, or its body names one."""
         if provider_error.says(_FILTERED) and status < 500:
-            return self.error(f"it refused: {self.quoted(provider_error.text)}", "refused")
+            return self.error(f"it refused: {self.quoted(provider_error.text)}", "content_filter")
         out_of_credit = provider_error.says(_OUT_OF_CREDIT) or status == 402
         retryable = not out_of_credit and (status in _RETRYABLE or status >= 500)
         way_out = _WAY_OUT[402] if out_of_credit else _WAY_OUT.get(status, "")
@@ -146,7 +146,7 @@ class Failures:
         finish = builder.finish
         if builder.refusal or finish == "content_filter":
             reason = builder.refusal or builder.finish_word or ""
-            return self.error(f"it refused: {self.quoted(reason)}", "refused")
+            return self.error(f"it refused: {self.quoted(reason)}", "content_filter")
         if cut_call:
             return self.error(
                 "its tool call was cut off; raise max_tokens", "protocol", retryable=finish != "length"
