@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from installed_package import install_package
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.loaded_model import INSTALLED_LOADERS
 from podium.errors import ConfigError
@@ -39,11 +40,7 @@ def install(monkeypatch: pytest.MonkeyPatch, site: Path, folder: str = "assets")
     (assets / "toy-policy" / "tokenizer.json").touch()
     (site / "toy_team" / "__init__.py").touch()
     (site / "toy_team" / "loading.py").write_text(LOADER)
-    info = site / "toy_team-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-team\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(ENTRIES.format(folder=folder))
-    monkeypatch.syspath_prepend(str(site))
+    install_package(monkeypatch, site, "toy_team", ENTRIES.format(folder=folder))
     for module in [name for name in sys.modules if name.startswith("toy_team")]:
         monkeypatch.delitem(sys.modules, module)
     return assets

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from installed_package import install_package
 from podium.errors import ConfigError
 from podium.plugins import PluginGroup
 
@@ -14,13 +15,7 @@ TOYS = PluginGroup[str]("podium.toys", "toy", str)
 
 
 def install(monkeypatch: pytest.MonkeyPatch, site: Path, package: str, entries: str, code: str) -> None:
-    info = site / f"{package}-1.0.dist-info"
-    info.mkdir(parents=True)
-    (site / f"{package}.py").write_text(code)
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[podium.toys]\n{entries}\n")
-    monkeypatch.syspath_prepend(str(site))
-    monkeypatch.delitem(sys.modules, package, raising=False)
+    install_package(monkeypatch, site, package, f"[podium.toys]\n{entries}\n", code)
 
 
 def test_a_name_loads_its_own_module_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

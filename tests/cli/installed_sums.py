@@ -7,6 +7,7 @@ from typing import Literal
 
 import pytest
 
+from installed_package import install_package
 from podium.workers.build import WorkerKind
 from podium.workers.spec import WorkerSpec
 from scripted_team import SKILLS, Calculator
@@ -36,8 +37,4 @@ KIND = WorkerKind(
 
 def install_sums(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """What an installer leaves: a folder that names the entry points."""
-    info = folder / "installed_sums-1.0.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: installed-sums\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(ENTRIES)
-    monkeypatch.syspath_prepend(str(folder))
+    install_package(monkeypatch, folder, "installed_sums", ENTRIES)

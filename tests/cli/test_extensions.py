@@ -1,14 +1,12 @@
 """Another package adds a planner with one file and one entry point, and a verb takes one row of a table."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-from podium.errors import ConfigError
-from podium.planners import baseline_syntaxes, open_baseline
-from podium.types import Profile
+from installed_package import install_package
+from podium.planners import baseline_syntaxes
 from scripted_team import write_sums, write_team
 from tiny_policy import write_policy
 
@@ -27,22 +25,10 @@ LAST = BaselineSpec("last:ANYTHING", open_last, rows=lambda workers: [("The last
 """
 
 
-def install(monkeypatch: pytest.MonkeyPatch, folder: Path, entry: str) -> None:
-    """What an installer leaves: a module, and a folder that names its entry points."""
-    (folder / "own_planners.py").write_text(PLANNER)
-    info = folder / "own_planners-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own-planners\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[podium.planners]\nlast = {entry}\n")
-    monkeypatch.syspath_prepend(str(folder))
-    monkeypatch.delitem(sys.modules, "own_planners", raising=False)
-
-
 @pytest.fixture
 def outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    folder = tmp_path / "site"
-    folder.mkdir()
-    install(monkeypatch, folder, "own_planners:LAST")
+    entries = "[podium.planners]\nlast = own_planners:LAST\n"
+    install_package(monkeypatch, tmp_path / "site", "own_planners", entries, PLANNER)
 
 
 @pytest.mark.usefixtures("outside")
@@ -72,20 +58,6 @@ def test_installed_planner_has_a_row_in_every_comparison(podium):
     assert [row["kind"] for row in rows if row["label"] == "The last worker"] == ["other"]
 
 
-@pytest.mark.parametrize(
-    ("entry", "sentence"),
-    [
-        ("own_planners:MISSING", "own_planners:MISSING, which cannot be loaded"),
-        ("own_planners:open_last", "own_planners:open_last, which is no BaselineSpec"),
-    ],
-)
-def test_an_entry_point_that_cannot_be_used_is_named(monkeypatch, tmp_path, entry, sentence):
-    install(monkeypatch, tmp_path, entry)
-    with pytest.raises(ConfigError, match=sentence):
-        open_baseline("last:x", [Profile(name="ada")])
-    assert open_baseline("single:ada", [Profile(name="ada")]).name == "single:ada"  # Podium's own still open.
-
-
 VERB = """
 from podium.cli.app import Verb
 
@@ -99,14 +71,8 @@ def greet(name: str, /) -> int:
 """
 
 
-def install_verb(monkeypatch: pytest.MonkeyPatch, folder: Path, entry: str) -> None:
-    info = folder / "own_verb-1.0.dist-info"
-    info.mkdir()
-    (folder / "own_verb.py").write_text(VERB)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own-verb\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[podium.verbs]\ngreet = own_verb:{entry}\n")
-    monkeypatch.syspath_prepend(str(folder))
-    monkeypatch.delitem(sys.modules, "own_verb", raising=False)
+def install_verb(monkeypatch: pytest.MonkeyPatch, site: Path, entry: str) -> None:
+    install_package(monkeypatch, site, "own_verb", f"[podium.verbs]\ngreet = own_verb:{entry}\n", VERB)
 
 
 def test_a_verb_of_another_package_runs_and_is_listed(podium, monkeypatch, tmp_path):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from installed_package import install_package
 from podium.recordings import Recording
 
 PACKAGE = """
@@ -25,13 +26,8 @@ def import_lines(source, writer, report):
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    site = tmp_path / "site"
-    (site / "lined-1.0.dist-info").mkdir(parents=True)
-    (site / "lined.py").write_text(PACKAGE)
-    (site / "lined-1.0.dist-info" / "METADATA").write_text("Name: lined\nVersion: 1.0\n")
     entries = "[podium.importers]\nlines = lined:import_lines\nbroken = lined:nothing\n"
-    (site / "lined-1.0.dist-info" / "entry_points.txt").write_text(entries)
-    monkeypatch.syspath_prepend(site)
+    install_package(monkeypatch, tmp_path / "site", "lined", entries, PACKAGE)
 
 
 @pytest.mark.usefixtures("installed")

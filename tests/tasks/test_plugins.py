@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from installed_package import install_package
 from loaded_programs import loaded_python
 
 MODULE = """
@@ -66,13 +67,9 @@ capitals = acme:Capitals
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with an installed package, a task file and its rows."""
-    info = tmp_path / "acme-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(ENTRY_POINTS)
-    (tmp_path / "acme.py").write_text(MODULE)
+    install_package(monkeypatch, tmp_path, "acme", ENTRY_POINTS, MODULE)
     (tmp_path / "mine.toml").write_text(TASK_FILE)
     (tmp_path / "rows.jsonl").write_text('{"question": "A port of Peru?", "answer": "Lima"}\n')
     return tmp_path
