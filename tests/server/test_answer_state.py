@@ -14,7 +14,7 @@ import pytest
 import openai_client
 from chat_model import ChatModel, Say, chat_model
 from podium.planners import Single
-from podium.server.answer_state import CallId, ProviderStates, with_state, worker_letters, write_state
+from podium.server.answer_state import CallId, ProviderStates, with_state, worker_letters
 from podium.server.keys import ANONYMOUS
 from podium.store import TraceStore
 from podium.team import Runner
@@ -265,20 +265,6 @@ def test_reasoning_items_and_previous_responses_carry_state(
         model="wren", input=[result], tools=[tool], previous_response_id=first.id
     )
     assert second.output_text == "It rains."
-
-
-CALL = ToolCall(
-    id="call_1", name="weather", arguments="{}", provider_id="c1", provider_state='{"extra_content": {}}'
-)
-STATE = ProviderState(worker="wren", fields='{"reasoning_content": "Hm."}')
-
-
-def test_state_that_was_written_is_read_again() -> None:
-    answer = Message(role="assistant", content="", tool_calls=(CALL,), provider_state=STATE)
-    said = Message(
-        role="assistant", content="", tool_calls=(ToolCall(id="call_1", name="weather", arguments="{}"),)
-    )
-    assert with_state(said, write_state(answer, reasoned=False)) == answer
 
 
 @pytest.mark.parametrize(

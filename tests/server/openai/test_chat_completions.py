@@ -256,7 +256,6 @@ REFUSED: list[tuple[dict[str, Any], int, str | None]] = [
     ({"podium": {"allow": ["nobody"]}}, 400, "podium.allow"),
     ({"podium": {"deny": ["nobody"]}}, 400, "podium.deny"),
     ({"podium": {"allow": []}}, 400, "podium.allow"),
-    ({"model": "podium/nobody"}, 404, "model"),
     ({"model": "podium/"}, 404, "model"),
     ({"podium": {"planner": "random"}}, 400, "podium.planner"),
 ]  # fmt: skip
@@ -272,21 +271,6 @@ def test_unsupported_chat_request_is_refused_with_its_field(
     assert refused.value.status_code == status, refused.value.message
     assert refused.value.param == param, refused.value.message
     assert refused.value.type in ("invalid_request_error", "not_found_error")
-
-
-@pytest.mark.parametrize(
-    "idle",
-    [
-        {"logprobs": False, "top_logprobs": None, "frequency_penalty": 0, "presence_penalty": 0.0},
-        {"modalities": ["text"], "logit_bias": {}, "functions": None, "service_tier": "auto"},
-        {"n": None, "stop": None, "stream": False, "temperature": None, "metadata": None, "podium": None},
-        {"safety_identifier": "u", "prompt_cache_key": "k", "response_format": {"type": "text"}},
-    ],
-)
-def test_unsupported_fields_with_neutral_values_are_accepted(plain_url: str, idle: dict[str, Any]) -> None:
-    body = {"model": "ada", "messages": ASKED} | idle
-    reply: Any = client(plain_url).post("/chat/completions", body=body, cast_to=object)
-    assert reply["choices"][0]["message"]["content"]
 
 
 def test_a_body_that_is_not_json_is_refused(plain_url: str) -> None:

@@ -43,12 +43,6 @@ def test_the_pieces_of_a_stream_are_the_whole_answer(serve: Serve) -> None:
     assert len({chunk.id for chunk in chunks}) == 1
 
 
-def test_the_clients_own_accumulation_of_a_stream_works(serve: Serve) -> None:
-    with client(serve()).chat.completions.stream(model="podium", messages=ASKED) as stream:
-        stream.until_done()
-        assert stream.get_final_completion().choices[0].message.content
-
-
 def test_stream_ends_with_usage_on_request(serve: Serve) -> None:
     chunks = list(
         client(serve()).chat.completions.create(

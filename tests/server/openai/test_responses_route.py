@@ -94,17 +94,6 @@ def test_following_response_inherits_messages_but_not_instructions(serve: Serve,
     ]
 
 
-def test_a_response_can_be_read_again(serve: Serve, tmp_path: Path) -> None:
-    asking = client(serve(store=tmp_path / "traces.sqlite"))
-    made = asking.responses.create(model="podium", input=ASKED, instructions="Be brief.")
-    again = asking.responses.retrieve(made.id)
-    assert again.output_text == made.output_text
-    assert again.instructions == "Be brief."
-    assert again.usage == made.usage
-    with pytest.raises(openai.NotFoundError):
-        asking.responses.retrieve("resp_" + "0" * 32)
-
-
 def test_a_response_that_is_not_stored_cannot_be_followed(serve: Serve, tmp_path: Path) -> None:
     asking = client(serve(store=tmp_path / "traces.sqlite"))
     made = asking.responses.create(model="podium", input=ASKED, store=False)

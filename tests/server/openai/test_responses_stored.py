@@ -134,14 +134,13 @@ def test_a_stored_response_is_the_one_that_was_made(client: OpenAI) -> None:
     made = client.responses.create(
         model="podium",
         input="Say only blue",
+        instructions="Be brief.",
         previous_response_id=first.id,
         safety_identifier="eve",
         prompt_cache_key="k",
         metadata={"shelf": "2"},
     )
     assert client.responses.retrieve(made.id).model_dump() == made.model_dump()
-    with pytest.raises(openai.BadRequestError, match="Only a response in the background"):
-        client.responses.cancel(made.id)
 
 
 def test_a_stored_dry_run_is_its_plan(client: OpenAI) -> None:
