@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,10 +17,10 @@ import pytest
 from approving_team import PLAN, TEXT_PLANS, approving_team, is_planning
 from chat_model import ChatModel, Say, chat_model
 from key_storage import KeyStorage
-from podium.errors import StoreError
 from podium.executor.estimate import ASSUMED_TOKENS
 from podium.server import approval
 from podium.server.keys.caller import KeyAllowance
+from podium.store import TraceStore
 from podium.workers.pool import Pool
 from podium.workflow import Access, Step, Workflow, render
 from running_server import Serve, until
@@ -223,21 +225,14 @@ def test_plan_without_a_trace_waits_in_memory(serve: Serve, tmp_path: Path) -> N
         assert chat(client, plan_id=id_).status_code == 200
 
 
-def test_a_plan_is_given_and_runs_while_the_store_cannot_be_used(
-    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def unreadable(*_: Any) -> None:
-        raise StoreError("The disk is gone.")
-
-    def full(*_: Any) -> None:
-        raise StoreError("The queue is full.")
-
-    with approving_team() as (_, pool):
-        url = serve(pool, conductor=TEXT_PLANS, store=tmp_path / "traces.sqlite")
-        store = serve.service(url).store
-        with httpx.Client(base_url=url, timeout=30) as client, monkeypatch.context() as broken:
-            broken.setattr(store.database, "to_thread", unreadable)
-            broken.setattr(store, "add", full)
+def test_a_plan_is_given_and_runs_while_the_store_cannot_be_used(serve: Serve, tmp_path: Path) -> None:
+    path = tmp_path / "traces.sqlite"
+    with approving_team() as (_, pool), TraceStore(path, max_characters=0) as full:
+        url = serve(pool, conductor=TEXT_PLANS, store=full)
+        with closing(sqlite3.connect(path)) as file:
+            file.execute("ALTER TABLE podium_documents RENAME TO away")
+        with httpx.Client(base_url=url, timeout=30) as client:
+            assert client.get("/api/traces/0123456789").status_code == 503
             waiting = plan(client)
             assert waiting["estimate"]["cost_usd"]["likely"] > 0
             assert chat(client, plan_id=waiting["plan_id"]).status_code == 200

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
 import time
 from collections.abc import Sequence
 from contextlib import closing
@@ -12,9 +11,9 @@ from typing import Any
 
 import openai
 import pytest
-from sqlalchemy import Delete, Insert
+from sqlalchemy import Insert
 
-from background_team import QUESTION, Answers, calls, ended, pool_file
+from background_team import QUESTION, calls, ended, pool_file
 from chat_model import ChatModel
 from openai_client import client
 from podium.errors import StoreError
@@ -74,24 +73,16 @@ def test_response_is_not_made_after_its_client_got_a_storage_error(
 
 
 def test_an_answer_is_kept_although_the_store_fails_as_it_ends(
-    serve: Serve, answers: Answers, model: ChatModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    serve: Serve, model: ChatModel, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    url = serve(str(pool_file(tmp_path, model.url)), store=tmp_path / "traces.sqlite")
-    asking, store, away = client(url), serve.service(url).store, threading.Event()
-    assert store is not None
-    run = store.database.run
-
-    async def failing(statement: Any) -> Sequence[Sequence[Any]]:
-        if away.is_set() or (isinstance(statement, Delete) and statement.table is BACKGROUND):
-            if not away.is_set():
-                away.set()
-                threading.Timer(0.5, lambda: monkeypatch.setattr(store.database, "run", run)).start()
-            raise StoreError("The database does not answer.")
-        return await run(statement)
-
-    monkeypatch.setattr(store.database, "run", failing)
-    made = asking.responses.create(model="podium", input=QUESTION, background=True)
-    until(away.is_set)
-    until(lambda: store.database.run is run)
+    path = tmp_path / "traces.sqlite"
+    asking = client(serve(str(pool_file(tmp_path, model.url)), store=path))
+    with closing(sqlite3.connect(path, isolation_level=None)) as file:
+        fails = "BEGIN SELECT RAISE(ABORT, 'The disk does not answer.'); END"
+        file.execute(f"CREATE TRIGGER away BEFORE DELETE ON podium_background {fails}")
+        made = asking.responses.create(model="podium", input=QUESTION, background=True)
+        until(lambda: "has ended, which is not recorded yet" in caplog.text)
+        assert asking.responses.retrieve(made.id).status == "in_progress"
+        file.execute("DROP TRIGGER away")
     assert ended(asking, made.id).output_text == "GAMMA"
     assert calls(model) == {"plan": 1, "alpha": 1, "beta": 1, "gamma": 1}

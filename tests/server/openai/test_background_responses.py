@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,9 @@ from openai import OpenAI
 
 from background_team import CALL_USD, QUESTION, Answers, calls, ended, pool_file
 from chat_model import ChatModel
+from installed_package import install_package
 from openai_client import client
 from podium.server import background
-from podium.team import runner
 from running_server import Serve, until
 
 
@@ -164,20 +165,35 @@ def test_response_beyond_the_servers_time_limit_fails(
     assert (last.type, last.response.error) == ("response.failed", done.error)
 
 
+BUGGY = """
+from podium.planners import BaselineSpec
+from podium.plugin_api.planners import Planner
+
+
+class Buggy(Planner):
+    name = "buggy"
+    asked = []
+
+    async def plan(self, request):
+        self.asked.append(request.question.text)
+        raise RuntimeError("a bug")
+
+
+SPEC = BaselineSpec("buggy:ANYTHING", lambda context: Buggy())
+"""
+
+
 def test_a_bug_ends_a_response_without_another_try(
     serve: Serve, model: ChatModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: Any, **__: Any) -> None:
-        raise RuntimeError("a bug")
-
-    monkeypatch.setattr(runner, "check_plan", broken)
+    entries = "[podium.planners]\nbuggy = buggy_planners:SPEC\n"
+    install_package(monkeypatch, tmp_path / "site", "buggy_planners", entries, BUGGY)
     pool = str(pool_file(tmp_path, model.url))
-    asking = client(serve(pool, store=tmp_path / "traces.sqlite"))
+    asking = client(serve(pool, planner="buggy:x", store=tmp_path / "traces.sqlite"))
     made = asking.responses.create(model="podium", input=QUESTION, background=True)
-    until(lambda: calls(model)["plan"] > 1 or asking.responses.retrieve(made.id).status == "failed")
-    assert calls(model) == {"plan": 1}
-    done: Any = asking.responses.retrieve(made.id)
+    done: Any = ended(asking, made.id)
     assert (done.status, "internal error" in done.error.message) == ("failed", True)
+    assert import_module("buggy_planners").Buggy.asked == [QUESTION]
 
 
 def test_unsupported_background_request_is_refused_with_a_remedy(asking: OpenAI) -> None:
