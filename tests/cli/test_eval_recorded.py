@@ -11,7 +11,6 @@ import pytest
 from podium.evals import Comparison
 from podium.evals.comparison import RECORDED
 from podium.recordings import RecordedQuestion, RecordedResponse, RecordingWriter
-from podium.trace import Trace
 from refused_commands import one_sentence
 from small_recording import record_small
 from tiny_policy import write_policy
@@ -275,13 +274,3 @@ def test_replay_pool_refuses_planners_that_show_workers_other_responses(podium: 
             "The planner 'fusion:ada:bob' gives workers more than the bare question, and this pool's recording has no "
             "answers to that; use a pool of live workers, or one of these planners: single, "
         ) in " ".join(refused.err.split())
-
-
-def test_single_recorded_response_is_traced_and_named_in_the_singular(podium: Podium) -> None:
-    asked = podium(
-        "ask", "Is 6 right?", "--pool", "replay.toml", "--planner", "single:bob", "--no-store", "--json"
-    )
-    (span,) = Trace.model_validate_json(asked.out).spans
-    assert span.recorded == "rec#q6/bob/0"
-    drawn = podium("ask", "Is 6 right?", "--pool", "replay.toml", "--planner", "single:bob", "--no-store")
-    assert "Recorded: 1 response, given to the bare question beforehand." in drawn.out

@@ -13,7 +13,6 @@ from podium.evals import Comparison
 from podium.rollout.run_folder import RunFolder
 from podium.train.settings import TrainSettings
 from refused_commands import one_sentence
-from scripted_team import write_sums, write_team
 from small_recording import record_small
 from tiny_policy import write_policy
 
@@ -121,23 +120,6 @@ def test_cost_sensitivity_applies_to_the_policy_of_the_run_and_its_label(podium:
         if row.kind == "conductor"
     ]
     assert one.label == "Conductor, cost sensitivity 2.5"
-
-
-def test_label_has_the_cost_sensitivity_with_live_workers_too(podium: Podium) -> None:
-    write_policy(Path("leveled"), podium={"prompt": {"style": "brief", "levels": 4}})
-    write_sums(Path("sums.jsonl"))
-    write_team(Path("two.toml"))
-    few = (
-        "--tasks",
-        "sums.jsonl",
-        "--pool",
-        "two.toml",
-        "--questions",
-        "2",
-        "eval.tuning=0",
-        "plan.cost_sensitivity=3",
-    )
-    assert comparison(podium, "--conductor", "leveled", *few).rows[0].label == "Conductor, cost sensitivity 3"
 
 
 def test_cost_sensitivity_is_refused_without_a_conductor(podium: Podium) -> None:

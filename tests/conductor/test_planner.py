@@ -113,20 +113,6 @@ async def test_a_second_try_shows_the_error_and_pays_for_both() -> None:
     assert str(rejected.decision) in error.content
 
 
-async def test_a_good_plan_is_not_tried_again() -> None:
-    script = Script(GOOD)
-    await Conductor(script, second_try=True).plan(SITUATION)
-    assert len(script.asked) == 1
-
-
-async def test_invalid_second_plan_is_not_retried_again() -> None:
-    script = Script(BAD, "nothing of use", GOOD)
-    plan = await Conductor(script, second_try=True).plan(SITUATION)
-    assert isinstance(plan.decision, PlanError)
-    assert plan.text == "nothing of use"
-    assert len(script.asked) == 2
-
-
 async def test_a_brief_policy_is_drawn_again_and_not_greedily() -> None:
     script = Script(BAD, GOOD)
     await Conductor(script, PromptSettings(style="brief"), second_try=True).plan(SITUATION)
@@ -178,23 +164,6 @@ async def test_conductor_uses_the_sampling_settings_of_its_caller() -> None:
     await Conductor(script, sampling=Sampling(temperature=0.7, max_tokens=50)).plan(SITUATION)
     sampling = script.asked[0][1]
     assert (sampling.temperature, sampling.max_tokens) == (0.7, 50)
-
-
-async def test_failed_policy_call_raises_a_worker_error() -> None:
-    class Down:
-        name = "down"
-
-        async def complete(
-            self,
-            messages: tuple[Message, ...],
-            sampling: Sampling,
-            context: CallContext | None = None,
-            log: AttemptLog | None = None,
-        ) -> Completion:
-            raise WorkerError("gone", kind="connection")
-
-    with pytest.raises(WorkerError):
-        await Conductor(Down(), second_try=True).plan(SITUATION)
 
 
 @pytest.mark.parametrize(

@@ -108,21 +108,6 @@ def test_prompt_omits_caller_tools_for_a_policy_trained_without_tools(settings: 
     assert build_prompt(_with_tools(), SETTINGS[settings]) == known
 
 
-def test_the_brief_prompt_is_the_form_that_policies_are_trained_on() -> None:
-    [message] = build_prompt(SITUATIONS["later round"], SETTINGS["brief, described"])
-    assert message.role == "user"
-    assert message.content == (
-        "Question: How many days are there between 3 May and 9 June?\nModels:\n"
-        "0: ann: Strong at sums; slow.\n1: bob: Cheap.\n2: cy: \n"
-        'Earlier plan:\nmodel_id = [1]\nsubtasks = ["Count."]\naccess_list = [[]]\n'
-        "Earlier answer: 36 days.\nSteps: 5\nPlan:\n"
-    )
-    [message] = build_prompt(SITUATIONS["first round"], SETTINGS["brief, anonymous"])
-    assert message.content == (
-        "Question: How many days are there between 3 May and 9 June?\nModels:\n0\n1\n2\nSteps: 5\nPlan:\n"
-    )
-
-
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.question[:20])
 def test_every_example_is_a_plan_with_some_thought_before_it(example: PlanExample) -> None:
     assert isinstance(parse(example.completion, PlanRules(workers=example.workers)), Workflow)
@@ -249,12 +234,6 @@ def test_the_brief_prompt_shows_cluster_and_figures_of_rated_workers() -> None:
         "Question: How many days are there between 3 May and 9 June?\nKind: #count-days\nModels:\n"
         "1: vote: A tool.\n- 85% 0.5x: 2\n- 60% 2x: 0\nSteps: 5\nPlan:\n"
     )
-
-
-def test_prompt_hides_names_of_rated_workers_only() -> None:
-    tool = Profile(name="vote", description="A tool.")
-    lines = _models(tool, rated("gpt-5", 0.5, 1), rated("o3", 0.9, 1))
-    assert lines == ["0: vote: A tool.", "- 90% 1x: 2", "- 50% 1x: 1"]
 
 
 @given(st.text(max_size=20), st.text(max_size=20))

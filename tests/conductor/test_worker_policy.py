@@ -107,20 +107,6 @@ async def test_without_a_price_a_completion_is_unpriced(serve: Serve) -> None:
     assert (priced.ledger.spent.cost_usd, priced.ledger.spent.unpriced) == (pytest.approx(0.001), False)
 
 
-async def test_extra_keys_are_sent_to_the_endpoint_unchanged(serve: Serve) -> None:
-    endpoint = Endpoint()
-    policy = await serve(endpoint, extra={"reasoning_effort": "low"})
-    await policy.complete(PROMPT, Sampling())
-    assert endpoint.bodies[0]["reasoning_effort"] == "low"
-
-
-async def test_a_retryable_failure_is_retried(serve: Serve) -> None:
-    endpoint = Endpoint(503, 429)
-    completion = await (await serve(endpoint)).complete(PROMPT, Sampling())
-    assert completion.text == PLAN
-    assert len(endpoint.bodies) == 3
-
-
 @pytest.mark.parametrize(
     ("endpoint", "calls"),
     [

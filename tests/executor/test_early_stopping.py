@@ -17,7 +17,7 @@ from podium.trace import Plan, Reply, RoundTrace, Span
 from podium.types import Budget, Message, Price, Profile, Question, Rating
 from podium.workers.base import Request, Worker
 from podium.workers.scripted import ScriptedWorker
-from podium.workers.vote import VoteWorker, responses_to_get_next, winner_is_certain
+from podium.workers.vote import VoteWorker, winner_is_certain
 from podium.workflow import Acceptance, Access, Step, Workflow
 
 BROKEN = WorkerError("It broke.", kind="status")
@@ -196,15 +196,6 @@ async def test_the_workers_of_a_turn_are_called_at_the_same_time(make_context) -
     assert asked(execution) == [0, 1]
 
 
-async def test_failed_voter_is_replaced_by_the_next_voter(make_context) -> None:
-    """With one vote of the cheaper two, the first could still tie with it, and would win."""
-    workers = [*voters(["a", None, "b"], [3, 1, 2]), VoteWorker("v")]
-    execution = Execution(make_context(workers, settings=STOPPING), ballot(3))
-    await execution.run()
-    assert [span.status for span in execution.spans] == ["done", "failed", "done", "done"]
-    assert said(execution.spans[-1]) == "a"
-
-
 async def test_vote_does_not_defer_a_step_that_another_step_reads(make_context) -> None:
     """Step 0 is the dearest, and read by step 1 as well as by the vote: it is heard before the cheaper ones."""
     plan = Workflow(
@@ -373,11 +364,6 @@ def test_cheapest_first_uses_measured_costs_or_else_listed_prices() -> None:
 
     assert cheapest_first([profile(1, 0.3), profile(2, 0.2), profile(3, 0.1)]) == [2, 1, 0]
     assert cheapest_first([profile(3, 0.3), profile(2, None), profile(2, 0.1)]) == [1, 2, 0]
-
-
-def test_no_worker_is_called_once_the_vote_is_certain() -> None:
-    assert responses_to_get_next(winner_is_certain, "Vote.", ["Answer: a", "Answer: a", None], [2]) == ()
-    assert responses_to_get_next(winner_is_certain, "Vote.", ["Answer: a", None, None], [2, 1]) == (2,)
 
 
 async def test_latency_of_a_deferred_step_includes_the_steps_it_waited_for(make_context) -> None:

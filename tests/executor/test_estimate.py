@@ -31,13 +31,6 @@ def test_plan_estimate_adds_step_costs_including_responses_read() -> None:
     assert first.cost_usd.likely == pytest.approx((first.input_tokens.likely + 2 * 200) / 1e6)
 
 
-def test_maximum_estimate_assumes_the_longest_responses() -> None:
-    expected = estimate_plan(
-        Workflow((Step(0, "Answer."),)), Pool([worker("ada")]), QUESTION, response_tokens=200
-    )
-    assert expected.most_usd - expected.cost_usd.likely == pytest.approx(2 * 800 / 1e6)
-
-
 def test_dollars_of_a_worker_without_a_price_are_unknown_and_not_zero() -> None:
     unpriced = chat_worker(Profile(name="bram"), ChatClient("http://127.0.0.1:1/v1"))
     pool = Pool([worker("ada"), unpriced])

@@ -84,14 +84,6 @@ def test_step_starts_only_after_all_steps_it_reads(make_context, plan, turns, ru
             assert log.index(("end", str(read))) < log.index(("start", str(position)))
 
 
-async def test_step_does_not_wait_for_unread_steps_of_an_earlier_level(make_context):
-    # 0 -> 2 -> 4 and 1 -> 3 -> 4: step 2 must run while the slow step 1, of the level before, still does.
-    log: list[tuple[str, str]] = []
-    plan = workflow((), (), (0,), (1,), (2, 3))
-    await Execution(make_context(witnesses([0, 50, 0, 0, 0, 0, 0], log)), plan).run()
-    assert log.index(("end", "2")) < log.index(("end", "1"))
-
-
 async def test_steps_of_adjacent_levels_overlap(make_context):
     log: list[tuple[str, str]] = []
     plan = workflow((), (), (0,), (1,), (2, 3))

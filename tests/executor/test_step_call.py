@@ -66,16 +66,6 @@ async def test_cost_of_a_failed_call_is_booked(make_context):
     assert question_context.ledger.spent.cost_usd == 0.5
 
 
-async def test_retry_after_is_obeyed(make_context):
-    told = WorkerError("Status 429.", kind="status", retryable=True, retry_after_s=0.1)
-    worker = ScriptedWorker("a", [told, "4"])
-    attempts = AttemptLog()
-    assert isinstance(
-        await call_with_fallbacks(make_context([worker]), worker, REQUEST, attempts), WorkerAnswer
-    )
-    assert attempts[1].started_s - attempts[0].ended_s >= 0.1
-
-
 @pytest.mark.parametrize("requested_s", [0.0, 0.001, 0.06])
 async def test_waits_grow_and_are_at_least_what_the_worker_asks_for(make_context, requested_s):
     told = WorkerError("Status 429.", kind="status", retryable=True, retry_after_s=requested_s)

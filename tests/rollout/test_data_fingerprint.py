@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -44,49 +43,30 @@ def data(folder: Path, tasks: list[Task] = TASKS, *workers: dict[str, Any]) -> D
     return DataFingerprint.of(tasks, open_pool(str(file)))
 
 
-@pytest.mark.parametrize(
-    ("changed", "named"),
-    [
-        (lambda tasks: tasks[:-1], "the questions (4 then, 3 now)"),
-        (
-            lambda tasks: [*tasks, replace(tasks[0], question=Question(text="New?"))],
-            "the questions (4 then, 5 now)",
-        ),
-        (
-            lambda tasks: [replace(tasks[0], question=Question(text="Other?")), *tasks[1:]],
-            "the questions (4 then",
-        ),
-        (lambda tasks: [replace(tasks[0], gold="7"), *tasks[1:]], "the right answers."),
-        (lambda tasks: [replace(task, grader=Normalised()) for task in tasks], "the graders."),
-        (lambda tasks: tasks[::-1], "the order of the questions."),
-    ],
-)
-def test_changed_questions_are_refused_and_named(
-    changed: Callable[[list[Task]], list[Task]], named: str, tmp_path: Path
-) -> None:
-    RunFolder.open(tmp_path / "run", {"seed": 1}, data=data(tmp_path))
-    RunFolder.open(tmp_path / "run", {"seed": 1}, data=data(tmp_path))
-    with pytest.raises(RunMismatchError) as refused:
-        RunFolder.open(tmp_path / "run", {"seed": 1}, data=data(tmp_path, changed(TASKS)))
-    assert f"changed since it began: {named}" in str(refused.value)
+OTHER = replace(TASKS[0], question=Question(text="Other?"))
+CHANGES: dict[str, tuple[list[Task], list[dict[str, Any]], str]] = {
+    "a question less": (TASKS[:-1], [ADA], "the questions (4 then, 3 now)"),
+    "a question more": ([*TASKS, OTHER], [ADA], "the questions (4 then, 5 now)"),
+    "another question": ([OTHER, *TASKS[1:]], [ADA], "the questions (4 then"),
+    "another gold": ([replace(TASKS[0], gold="7"), *TASKS[1:]], [ADA], "the right answers."),
+    "another grader": ([replace(task, grader=Normalised()) for task in TASKS], [ADA], "the graders."),
+    "another order": (TASKS[::-1], [ADA], "the order of the questions."),
+    "another price": (TASKS, [ADA | {"price": 3}], "worker 'ada' (price)."),
+    "another model": (TASKS, [ADA | {"model": "other", "most": 7}], "worker 'ada' (max_tokens, model)."),
+    "another profile": (TASKS, [ADA | {"profile": "Words."}], "worker 'ada' (description)."),
+    "a worker more": (TASKS, [ADA, ADA | {"name": "bob"}], "the workers (ada then, ada, bob now)."),
+    "another worker": (TASKS, [ADA | {"name": "bob"}], "the workers (ada then, bob now)."),
+}
 
 
-@pytest.mark.parametrize(
-    ("workers", "named"),
-    [
-        ([ADA | {"price": 3}], "worker 'ada' (price)."),
-        ([ADA | {"model": "other", "most": 7}], "worker 'ada' (max_tokens, model)."),
-        ([ADA | {"profile": "Words."}], "worker 'ada' (description)."),
-        ([ADA, ADA | {"name": "bob"}], "the workers (ada then, ada, bob now)."),
-        ([ADA | {"name": "bob"}], "the workers (ada then, bob now)."),
-    ],
-)
-def test_changed_workers_are_refused_and_named(
-    workers: list[dict[str, Any]], named: str, tmp_path: Path
+@pytest.mark.parametrize(("tasks", "workers", "named"), CHANGES.values(), ids=CHANGES)
+def test_changed_questions_and_workers_are_refused_and_named(
+    tasks: list[Task], workers: list[dict[str, Any]], named: str, tmp_path: Path
 ) -> None:
-    RunFolder.open(tmp_path / "run", {"seed": 1}, data=data(tmp_path))
+    for _ in range(2):
+        RunFolder.open(tmp_path / "run", {"seed": 1}, data=data(tmp_path))
     with pytest.raises(RunMismatchError) as refused:
-        RunFolder.open(tmp_path / "run", {"seed": 1}, data=data(tmp_path, TASKS, *workers))
+        RunFolder.open(tmp_path / "run", {"seed": 1}, data=data(tmp_path, tasks, *workers))
     assert f"changed since it began: {named}" in str(refused.value)
 
 

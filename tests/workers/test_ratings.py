@@ -263,12 +263,6 @@ def test_a_pool_with_unreadable_ratings_is_refused_unless_opened_without(tmp_pat
     assert open_pool(path, rated=False).ratings is None
 
 
-def test_a_pool_opened_without_its_ratings_rates_no_worker(tmp_path: Path) -> None:
-    ratings_file(tmp_path / "r.json")
-    pool = open_pool(pool_file(tmp_path, "ada", "bob", ratings="r.json"), rated=False)
-    assert pool.profiles_for(SUMS) == pool.profiles
-
-
 @given(st.permutations(range(3)), st.integers(1, 3))
 def test_a_part_of_a_pool_keeps_each_workers_rating(order: list[int], size: int) -> None:
     pool = Pool([ScriptedWorker(name, []) for name in ("ada", "bob", "cy")], RATINGS)

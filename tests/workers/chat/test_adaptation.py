@@ -263,18 +263,6 @@ async def test_messages_that_nobody_refuses_are_sent_as_they_are() -> None:
     assert not reply.folded
 
 
-async def test_leading_system_messages_are_merged() -> None:
-    async with FaultServer("4") as server:
-        asked = worker(server, system="You are a clerk.")
-        reply = await ask(asked, (Message(role="system", content="Be brief."), *ASKED))
-        await asked.close()
-        assert [each["content"] for each in server.requests[0].body["messages"]] == [
-            "You are a clerk.\n\nBe brief.",
-            ASKED[0].content,
-        ]
-    assert reply.folded
-
-
 async def test_parameters_and_messages_may_both_be_refused() -> None:
     faults = RefusedParameters(names=("temperature",)), StrictTemplate()
     async with FaultServer("4", rules=rules(*faults, times=1)) as server:

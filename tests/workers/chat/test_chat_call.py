@@ -63,15 +63,6 @@ async def test_without_a_key_no_key_is_sent(endpoint: Endpoint) -> None:
     assert "Authorization" not in endpoint.headers[0]
 
 
-async def test_azure_takes_the_bare_key_and_a_version(endpoint: Endpoint) -> None:
-    client = ChatClient(endpoint.url, KEY, key_header="api-key", query={"api-version": "2024-10-21"})
-    await ask(client)
-    await client.close()
-    assert endpoint.headers[0]["api-key"] == KEY
-    assert "Authorization" not in endpoint.headers[0]
-    assert endpoint.queries == [{"api-version": "2024-10-21"}]
-
-
 @pytest.mark.parametrize(
     ("url", "told", "sent"),
     [

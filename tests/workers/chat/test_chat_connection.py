@@ -6,7 +6,7 @@ from base64 import b64encode
 
 import pytest
 
-from chat_endpoint import GOOD, KEY, Endpoint, ask, failure, wire
+from chat_endpoint import KEY, ask, failure, wire
 from chat_worker import ChatClient
 from podium.errors import ConfigError
 from podium_testing.port import self_signed
@@ -170,10 +170,3 @@ async def test_a_proxy_that_is_down_is_a_connection_that_failed(proxied: pytest.
     await client.close()
     assert (error.kind, error.retryable) == ("connection", True)
     assert "hush" not in str(error)
-
-
-async def test_calls_one_after_another_share_a_connection(endpoint: Endpoint, client: ChatClient) -> None:
-    endpoint.answer(GOOD)
-    for _ in range(3):
-        await ask(client)
-    assert len(endpoint.connections) == 1

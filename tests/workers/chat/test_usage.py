@@ -76,23 +76,6 @@ def test_missing_or_absurd_usage_is_estimated_and_marked(said: object, expected:
             {"prompt_tokens": 12, "completion_tokens": 3, "cached_tokens": 8},
             Usage(input_tokens=12, output_tokens=3, cached_tokens=8),
         ),
-        (
-            {
-                "input_tokens": 2,
-                "output_tokens": 3,
-                "cache_read_input_tokens": 8,
-                "cache_creation_input_tokens": 1,
-            },
-            Usage(input_tokens=11, output_tokens=3, cached_tokens=8, cache_write_tokens=1),
-        ),
-        (
-            {
-                "prompt_tokens": 12,
-                "completion_tokens": 3,
-                "prompt_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 8},
-            },
-            Usage(input_tokens=12, output_tokens=3, cached_tokens=4, cache_write_tokens=8),
-        ),
     ],
 )
 def test_usage_of_each_provider_is_understood(said: object, expected: Usage) -> None:

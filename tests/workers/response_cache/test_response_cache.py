@@ -341,10 +341,5 @@ async def _ready(given):
     return given
 
 
-async def _soon():
-    await asyncio.sleep(0)
-    return reply()
-
-
 async def _never():
     raise AssertionError("asked, though the reply is kept")
