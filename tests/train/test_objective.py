@@ -61,12 +61,6 @@ def test_advantages_have_mean_zero_and_keep_the_order(name: str, group: list[flo
     assert in_order == sorted(in_order)
 
 
-def test_a_larger_std_eps_keeps_small_differences_small() -> None:
-    by_cost, by_answer = [0.99, 0.98, 0.97, 0.96], [0.5, 1.0, 0.5, 1.0]
-    assert max(advantages(by_cost)) > 0.9 * max(advantages(by_answer))  # type: ignore[type-var]
-    assert max(advantages(by_cost, 0.1)) < 0.25 * max(advantages(by_answer, 0.1))  # type: ignore[type-var]
-
-
 GROUPS = [[0.99, 0.98, 0.97, 0.96], [0.5, None, 1.0, 0.5, 1.0], [0.7, 0.7]]
 
 
@@ -83,13 +77,6 @@ def test_rewards_are_scaled_by_deviation_of_group_or_batch_or_not_at_all() -> No
                 for reward in rewards
             ]
     assert by_group[2] == by_batch[2] == unscaled[2] == (0.0, 0.0)
-
-
-def test_only_unscaled_rewards_keep_a_small_cost_small() -> None:
-    """Among answers that are all right the cost alone differs; divided by a tiny deviation it counts in full."""
-    costs = [[1 - 0.001 * k for k in range(4)]]
-    assert max(grpo_advantages(costs)[0]) > 1  # type: ignore[type-var]
-    assert max(grpo_advantages(costs, scale_rewards="none")[0]) == pytest.approx(0.0015)  # type: ignore[type-var]
 
 
 def test_maxrl_weighs_rare_right_plans_more() -> None:

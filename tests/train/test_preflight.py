@@ -101,6 +101,7 @@ def test_preflight_finds_no_problem_in_a_valid_run(
         ({"trl": {"generation_kwargs": {"temperature": "hot"}}}, "has to be a strictly positive float"),
         ({"trl": {"generation_kwargs": "x"}}, "trl.generation_kwargs cannot be used: "),
         ({"trl": {"use_vllm": True}}, "trl.use_vllm needs vLLM"),
+        ({"trl": {"optim": "adamw_bnb_8bit"}}, "bitsandbytes"),
         ({"trl": {"report_to": "nobody"}}, "trl.report_to = 'nobody' cannot be used"),
         ({"trl": {"report_to": ["wandb"]}}, "trl.report_to = ['wandb'] cannot be used"),
         ({"lora": {"ranks": 3}}, "[lora] cannot be used"),

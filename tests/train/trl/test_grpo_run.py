@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM
 
 from podium.conductor.checkpoint import Checkpoint
-from podium.errors import CheckpointError, ConfigError
+from podium.errors import CheckpointError
 from podium.store import TraceStore
 from podium.tasks import open_tasks
 from podium.train.publish import publish
@@ -147,35 +147,6 @@ def test_merged_policy_computes_the_same_logits_as_its_trained_adapter(
         merged = AutoModelForCausalLM.from_pretrained(policy, dtype=torch.float32)(tokens).logits
     torch.testing.assert_close(merged, apart, atol=1e-3, rtol=1e-3)
     assert (merged - before).abs().max() > 0.1
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        ({"trl": {"learning_rate": 1e-4}}, "trl.learning_rate is decided by grpo.lr; leave it out of [trl]."),
-        ({"trl": {"gradient_checkpoints": True}}, "GRPOConfig has no such argument"),
-        ({"task_limit": 1, "tasks": "nothing"}, "There is no task set 'nothing'"),
-        ({"lora": {"ranks": 3}}, "[lora] cannot be used"),
-        ({"trl": {"optim": "adamw_bnb_8bit"}}, "bitsandbytes"),
-    ],
-)
-def test_unusable_settings_are_refused_before_any_call(
-    train: Any, settings: Settings, change: Settings, sentence: str
-) -> None:
-    with pytest.raises(ConfigError) as refusal:
-        train(settings | change)
-
-    assert sentence in str(refusal.value)
-
-
-def test_a_prompt_that_leaves_no_room_for_a_plan_is_refused(train: Any, settings: Settings) -> None:
-    with pytest.raises(ConfigError, match="exceeds the 1,024 that the model can read"):
-        train(settings | {"grpo": settings["grpo"] | {"max_tokens": 1000}})
-
-
-def test_a_base_model_without_a_chat_template_is_refused(train: Any, settings: Settings) -> None:
-    with pytest.raises(CheckpointError, match="has no chat template: it is a base model"):
-        train(settings | {"prompt": {"style": "full"}})
 
 
 def _changed(one: Path, other: Path) -> bool:
