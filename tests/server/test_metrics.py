@@ -1,6 +1,8 @@
 """The metrics that Prometheus reads, and the health checks."""
 
 import asyncio
+import sqlite3
+from contextlib import closing
 
 import httpx
 import pytest
@@ -16,6 +18,7 @@ from podium.workers.replay import ReplayWorker
 from podium.workers.scripted import ScriptedWorker
 from podium.workers.spec import ReplaySpec
 from podium_testing import FaultServer, Rule, SlowFirstByte, Status
+from running_server import until
 
 CHAT = "/v1/chat/completions"
 
@@ -180,19 +183,20 @@ async def test_server_is_not_ready_while_all_models_are_in_cooldown(serve, tmp_p
     assert "cooldown" in unready.json()["error"]["message"]
 
 
-class _BrokenStore:
-    """Not a double of ours: what a store says of itself while its database is away."""
-
-    waiting = 7
-    write_problem = "The database db-7.internal cannot be reached."
-
-
-def test_a_server_that_cannot_keep_traces_is_not_ready(serve):
-    url = serve(store=_BrokenStore())
-    unready = httpx.get(url + "/readyz")
-    assert unready.status_code == 503
-    assert "db-7" not in unready.text
-    assert figures(httpx.get(url + "/metrics").text)["podium_traces_waiting",] == 7
+def test_a_server_that_cannot_keep_traces_is_not_ready(serve, tmp_path, monkeypatch):
+    monkeypatch.setattr("podium.sqlite_files.BUSY_TIMEOUT_S", 0.001)
+    url = serve(store=tmp_path / "db-7.sqlite")
+    store = serve.service(url).store
+    with closing(sqlite3.connect(store.name, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        assert httpx.post(url + CHAT, json=asked("Is 1 odd?")).status_code == 200
+        until(lambda: store.write_problem is not None)
+        unready = httpx.get(url + "/readyz")
+        assert unready.status_code == 503
+        assert "db-7" not in unready.text
+        assert figures(httpx.get(url + "/metrics").text)["podium_traces_waiting",] == 1
+        other.execute("ROLLBACK")
+    until(lambda: store.write_problem is None)
 
 
 def test_recorded_answers_cost_nothing_that_is_paid(serve, tmp_path):

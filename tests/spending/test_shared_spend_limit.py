@@ -96,13 +96,16 @@ def test_reopened_spend_limit_keeps_earlier_spending(spend_limit: SharedSpendLim
     again.close()
 
 
-def test_free_calls_write_nothing_to_the_spend_limit_file(spend_limit: SharedSpendLimit) -> None:
+def test_free_calls_write_nothing_to_the_spend_limit_file(spend_limit: SharedSpendLimit, file: Path) -> None:
     spend_limit.settle(0.0, 0.5)
-    before = spend_limit._file.total_changes
-    for _ in range(100):
-        spend_limit.reserve(0.0)
-        spend_limit.settle(0.0, 0.0)
-    assert spend_limit._file.total_changes == before
+    with closing(sqlite3.connect(file)) as other:
+        before = other.execute("PRAGMA data_version").fetchone()
+        for _ in range(100):
+            spend_limit.reserve(0.0)
+            spend_limit.settle(0.0, 0.0)
+        assert other.execute("PRAGMA data_version").fetchone() == before
+        spend_limit.settle(0.0, 0.5)
+        assert other.execute("PRAGMA data_version").fetchone() != before
 
 
 @pytest.mark.parametrize("limit", [-1.0, float("nan"), float("inf")])
@@ -191,8 +194,19 @@ def test_the_state_file_lies_beside_the_trace_store() -> None:
     assert default_state_path(server) == Path("/data/podium/state.sqlite")
 
 
-def test_spend_limit_with_a_missing_table_raises_store_error(spend_limit: SharedSpendLimit) -> None:
-    spend_limit._file.execute("DROP TABLE spending")
+def change(file: Path, statement: str) -> None:
+    """From outside, as whoever damages a file or mends it."""
+    with closing(sqlite3.connect(file)) as other:
+        other.execute(statement)
+
+
+BREAK, MEND = "ALTER TABLE spending RENAME TO lost", "ALTER TABLE lost RENAME TO spending"
+
+
+def test_spend_limit_with_a_missing_table_raises_store_error(
+    spend_limit: SharedSpendLimit, file: Path
+) -> None:
+    change(file, "DROP TABLE spending")
     with pytest.raises(StoreError, match="cannot be updated"):
         spend_limit.reserve(0.1)
 
@@ -231,20 +245,23 @@ async def test_a_ledger_reserves_in_its_budget_and_every_spend_limit_or_nowhere(
     assert ledger.exhausted, "no further round is begun on a day that is spent"
 
 
-def test_a_spend_limit_that_cannot_be_written_leaves_the_others_right() -> None:
-    first, broken, last = (SharedSpendLimit(None, "run", 1.0) for _ in range(3))
-    ledger, reservation = Ledger(Budget(), spend_limits=[first, broken, last]), Reservation(1, 10, 0.25)
+def test_a_spend_limit_that_cannot_be_written_leaves_the_others_right(
+    spend_limit: SharedSpendLimit, file: Path
+) -> None:
+    first, last = (SharedSpendLimit(None, "run", 1.0) for _ in range(2))
+    ledger, reservation = Ledger(Budget(), spend_limits=[first, spend_limit, last]), Reservation(1, 10, 0.25)
     ledger.try_reserve(reservation, now=0.0)
-    broken._file.execute("DROP TABLE spending")
+    change(file, BREAK)
     with pytest.raises(StoreError):
         ledger.try_reserve(reservation, now=0.0)
     assert (first.reserved_usd, last.reserved_usd, ledger.totals.calls) == (0.25, 0.25, 1)
     ledger.settle(reservation, Spent(cost_usd=0.125))
     assert [(one.reserved_usd, one.spent_usd) for one in (first, last)] == [(0.0, 0.125)] * 2
+    change(file, MEND)
 
 
 async def test_callers_waiting_for_an_unwritable_spend_limit_get_store_error(
-    spend_limit: SharedSpendLimit,
+    spend_limit: SharedSpendLimit, file: Path
 ) -> None:
     spend_limit.reserve(0.75)
     ledger = Ledger(Budget(), spend_limits=[spend_limit])
@@ -253,26 +270,26 @@ async def test_callers_waiting_for_an_unwritable_spend_limit_get_store_error(
         asyncio.create_task(ledger.reserve(Reservation(1, 10, 0.75))),
     ]
     await asyncio.sleep(0)
-    spend_limit._file.execute("ALTER TABLE spending RENAME TO lost")
+    change(file, BREAK)
     spend_limit.settle(0.75, 0.25)
     async with asyncio.timeout(5):
         errors = await asyncio.gather(*waiting, return_exceptions=True)
     assert [type(error) for error in errors] == [StoreError, StoreError]
-    spend_limit._file.execute("ALTER TABLE lost RENAME TO spending")
+    change(file, MEND)
     await spend_limit.wait_until_unreserved()
     assert (spend_limit.reserved_usd, spend_limit.spent_usd) == (0.0, 0.25)
 
 
 async def test_a_payment_that_cannot_be_written_is_told_and_written_later(
-    spend_limit: SharedSpendLimit, caplog: pytest.LogCaptureFixture
+    spend_limit: SharedSpendLimit, file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     spend_limit.reserve(0.75)
-    spend_limit._file.execute("ALTER TABLE spending RENAME TO lost")
+    change(file, BREAK)
     spend_limit.settle(0.75, 0.25)
     assert "0.25" in caplog.text
     with pytest.raises(StoreError):
         spend_limit.reserve(0.1)
-    spend_limit._file.execute("ALTER TABLE lost RENAME TO spending")
+    change(file, MEND)
     spend_limit.reserve(0.1)
     assert (spend_limit.reserved_usd, spend_limit.spent_usd) == (0.1, 0.25)
 

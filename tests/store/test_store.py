@@ -255,16 +255,13 @@ def test_spilled_traces_are_found_however_the_store_is_named(tmp_path, make_trac
         assert {trace.id for trace in opened.list()} == {"by-t", "by-link", "later"}
 
 
-def test_a_trace_that_cannot_be_written_at_all_does_not_stop_the_others(tmp_path, make_trace, monkeypatch):
-    write = TraceRows.write
-
-    def refuse(table: TraceRows, rows: list[TraceRow]) -> None:
-        if any(row.listed.id == "b" * 32 for row in rows):
-            raise StoreError("string or blob too big", retryable=False)
-        write(table, rows)
-
-    monkeypatch.setattr(TraceRows, "write", refuse)
+def test_a_trace_that_cannot_be_written_at_all_does_not_stop_the_others(tmp_path, make_trace):
     store = TraceStore(tmp_path / "t.sqlite")
+    with closing(sqlite3.connect(store.name)) as other:
+        other.execute(
+            "CREATE TRIGGER large BEFORE INSERT ON traces WHEN NEW.id LIKE 'b%' "
+            "BEGIN SELECT zeroblob(2000000000); END"
+        )
     for letter in "abc":
         store.add(make_trace(letter * 32))
     with pytest.raises(StoreError, match="too big"):
