@@ -8,27 +8,17 @@ import sys
 from pathlib import Path
 
 import pytest
-from aiohttp import web
-from aiohttp.test_utils import TestServer
 
 from loaded_programs import loaded_podium
 from podium.store import TraceStore
 from podium.trace import Trace
+from podium_testing import Answer, FaultServer, Hang, Rule
 
 COMMAND = [sys.executable, "-m", "podium"]
 PLAN = 'model_id = [0, 1]\nsubtasks = ["Add the numbers.", "Check the sum."]\naccess_list = [[], [0]]'
 PROBES = 6
 """Requests that find out that a server obeys no plan format."""
 OVER_SCRIPT = ["--pool", "pool.toml", "--planner", "constant:plan.txt"]
-
-
-def completion(text):
-    return web.json_response(
-        {
-            "choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
-            "usage": {"prompt_tokens": 1000, "completion_tokens": 100},
-        }
-    )
 
 
 async def process(*tokens, **variables):
@@ -86,42 +76,26 @@ def test_a_program_that_reads_the_output_may_stop_reading(ask):
 
 
 async def test_a_served_model_conducts(tmp_path):
-    seen = []
-
-    async def conduct(request):
-        seen.append((request.headers["Authorization"], await request.json()))
-        return completion(f"I would add.\n{PLAN}")
-
-    app = web.Application()
-    app.router.add_post("/v1/chat/completions", conduct)
-    async with TestServer(app) as server:
+    price = ("conductor.price.input=1", "conductor.price.output=10")
+    async with FaultServer(Answer(f"I would add.\n{PLAN}", input_tokens=1000, output_tokens=100)) as server:
         command = await process(
-            *(
-                "ask",
-                "What is 2 + 3?",
-                "--pool",
-                "pool.toml",
-                "--json",
-                "conductor.price.input=1",
-                "conductor.price.output=10",
-            ),
-            *(
-                f"conductor.base_url={server.make_url('/v1')}",
-                "conductor.model=wise",
-                "conductor.api_key_env=MY_KEY",
-            ),
+            *("ask", "What is 2 + 3?", "--pool", "pool.toml", "--json", *price),
+            *(f"conductor.base_url={server.url}", "conductor.model=wise", "conductor.api_key_env=MY_KEY"),
             MY_KEY="s3cret-key",
         )
         out, err = await command.communicate()
+        seen = server.requests
     assert (command.returncode, err) == (0, b"")
     trace = Trace.model_validate_json(out)
     assert (trace.planner, trace.answer) == ("conductor:wise", "Right.\nAnswer: 5")
     assert len(seen) == PROBES + 1
     assert trace.rounds[0].plan.spent.usage.tokens == 1100 * len(seen)
     assert trace.rounds[0].plan.spent.cost_usd == pytest.approx(0.002 * len(seen))
-    assert {authorization for authorization, _ in seen} == {"Bearer s3cret-key"}
-    assert {body["model"] for _, body in seen} == {"wise"}
-    assert ["What is 2 + 3?" in str(body["messages"]) for _, body in seen] == [False] * PROBES + [True]
+    assert {request.headers["authorization"] for request in seen} == {"Bearer s3cret-key"}
+    assert {request.model for request in seen} == {"wise"}
+    assert ["What is 2 + 3?" in str(request.body["messages"]) for request in seen] == [False] * PROBES + [
+        True
+    ]
     assert b"s3cret-key" not in out + b"".join(
         file.read_bytes() for file in (tmp_path / "kept").rglob("*") if file.is_file()
     )
@@ -130,26 +104,16 @@ async def test_a_served_model_conducts(tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_a_signal_cancels_every_call_and_keeps_the_trace(tmp_path, number):
     slow = tmp_path / "slow.toml"
-    called, gone = asyncio.Event(), asyncio.Event()
-
-    async def hang(request):
-        called.set()
-        try:
-            await asyncio.sleep(60)
-        finally:
-            gone.set()
-
-    app = web.Application()
-    app.router.add_post("/v1/chat/completions", hang)
-    async with TestServer(app, handler_cancellation=True) as server:
+    async with FaultServer(rules=[Rule(fault=Hang())]) as server:
         slow.write_text(
-            f'[[worker]]\nname = "slow"\nkind = "openai"\nmodel = "m"\nbase_url = "{server.make_url("/v1")}"\n'
+            f'[[worker]]\nname = "slow"\nkind = "openai"\nmodel = "m"\nbase_url = "{server.url}"\n'
         )
         command = await process("ask", "Q?", "--pool", str(slow), "--planner", "single:slow")
-        await asyncio.wait_for(called.wait(), 30)
+        await asyncio.wait_for(server.wait_for_requests(1), 30)
         command.send_signal(number)
         out, err = await command.communicate()
-        await asyncio.wait_for(gone.wait(), 30)
+        await asyncio.wait_for(server.wait_until_idle(), 30)
+        assert server.requests[0].gone_at is not None
     assert (command.returncode, out, err) == (130, b"", b"podium: Interrupted.\n")
     with TraceStore(Path("kept/traces.sqlite"), create=False) as store:
         (trace,) = store.iterate()

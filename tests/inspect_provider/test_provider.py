@@ -1,8 +1,6 @@
 """The provider, asked as Inspect's own code asks any model."""
 
 import pytest
-from aiohttp import web
-from aiohttp.test_utils import TestServer
 from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.model import (
     ChatMessageAssistant,
@@ -21,6 +19,7 @@ import podium.inspect_provider.registry  # noqa: F401 - as Inspect does, by this
 from podium.errors import QuestionFailedError, UsageError
 from podium.store import TraceStore
 from podium.types import Message
+from podium_testing import FaultServer, Rule, Status
 
 
 async def ask(chat="The sum of 2 and 3?", *, tools=(), config=None, planner="single:ada", **settings):
@@ -83,22 +82,13 @@ async def test_budget_without_calls_is_an_inspect_error_with_the_reason():
         await ask(**{"budget.calls": 0})
 
 
-async def served(status, text):
-    """An endpoint whose model conducts, with what it writes."""
-
-    async def conduct(request):
-        message = {"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-        return web.json_response({"choices": [message]}, status=status)
-
-    app = web.Application()
-    app.router.add_post("/v1/chat/completions", conduct)
-    return TestServer(app)
+def conductor(server):
+    return {"planner": "conductor", "conductor": {"base_url": server.url, "model": "wise"}}
 
 
 async def test_a_plan_that_cannot_be_read_is_a_wrong_answer_and_no_error():
-    async with await served(200, "I would rather not plan.") as server:
-        conductor = {"conductor": {"base_url": str(server.make_url("/v1")), "model": "wise"}}
-        output = await ask(planner="conductor", **conductor)
+    async with FaultServer("I would rather not plan.") as server:
+        output = await ask(**conductor(server))
     assert (output.completion, output.stop_reason) == ("", "unknown")
     assert output.error.startswith("There is no plan to run.")
     assert (output.metadata["planner"], output.metadata["calls"]) == ("conductor:wise", 0)
@@ -106,10 +96,9 @@ async def test_a_plan_that_cannot_be_read_is_a_wrong_answer_and_no_error():
 
 
 async def test_a_served_conductor_that_does_not_answer_is_an_error():
-    async with await served(401, "") as server:
-        conductor = {"conductor": {"base_url": str(server.make_url("/v1")), "model": "wise"}}
+    async with FaultServer(rules=[Rule(fault=Status(code=401))]) as server:
         with pytest.raises(QuestionFailedError, match=r"There is no plan to run\. conductor:wise: .*401"):
-            await ask(planner="conductor", **conductor)
+            await ask(**conductor(server))
 
 
 async def test_given_seed_is_used_and_a_missing_seed_is_drawn_anew():

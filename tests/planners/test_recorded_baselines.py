@@ -13,7 +13,7 @@ from podium.planners.baseline import voting_step
 from podium.reading.answer import final_answer
 from podium.recordings import RecordedResponse, Recording
 from podium.team import Runner
-from podium.trace import Plan, Trace, VoteCount
+from podium.trace import Trace, VoteCount
 from podium.types import ANSWER_WHOLE_QUESTION, Budget, Profile, Question
 from podium.workers import Pool, VoteWorker
 from podium.workers.replay import ReplayWorker
@@ -100,17 +100,6 @@ async def test_cascade_accepts_the_answer_of_its_expensive_worker() -> None:
     plan = await Cascade(("a", "b"), "c").plan(
         request("a", "b", "c", "vote", earlier_rounds=(earlier_round, earlier_round))
     )
-    assert plan.decision == Acceptance()
-
-
-@pytest.mark.parametrize(
-    "planner",
-    [Committee(("a", "b")), Committee(("a", "b"), (1.0, 2.0))],
-    ids=lambda planner: planner.name,
-)
-async def test_it_accepts_in_a_later_round(planner: Planner) -> None:
-    earlier_round = EarlierRound(Workflow((Step(0, ANSWER_WHOLE_QUESTION),)), "42")
-    plan: Plan = await planner.plan(request("a", "b", "vote", earlier_rounds=(earlier_round,)))
     assert plan.decision == Acceptance()
 
 

@@ -56,14 +56,18 @@ def test_responses_stand_by_worker_and_in_the_order_of_samples(small: Recording)
     assert small.responses("What is 3 + 3?") == {"ada": tuple(GIVEN["What is 3 + 3?"])}
 
 
+def mend_digest(recording: Recording) -> None:
+    """Of a file that was changed."""
+    digest, beside = hashlib.sha256(recording.path.read_bytes()).hexdigest(), header_path(recording.path)
+    beside.write_text(json.dumps(json.loads(beside.read_text()) | {"sha256": digest}))
+
+
 def test_sample_count_of_a_question_ignores_sample_numbers(small: Recording) -> None:
     # As importers once wrote them: numbers from 1, and seeds.
     table = pq.read_table(small.path)
     seeds = pa.array([41, 170_000_000, 1, 2], pa.int32())
     pq.write_table(table.set_column(table.schema.get_field_index("sample"), "sample", seeds), small.path)
-    beside = header_path(small.path)
-    digest = hashlib.sha256(small.path.read_bytes()).hexdigest()
-    beside.write_text(json.dumps(json.loads(beside.read_text()) | {"sha256": digest}))
+    mend_digest(small)
     old = Recording.open(small.path)
     assert [old.samples(worker) for worker in ("ada", "bob", "nobody")] == [2, 1, 0]
     worker = ReplayWorker(ReplaySpec(name="ada", recording=old.path), old)
@@ -85,19 +89,15 @@ def test_error_of_a_missing_recording_file_names_both_needed_files(small: Record
     assert str(caught.value) == f"{gone}: there is no such file; a recording is NAME.parquet and NAME.json."
 
 
-@pytest.mark.parametrize("text", ["", "not JSON", "[]", "{}", '{"name": 2}', '"\\ud800"'])
-def test_invalid_recording_header_is_refused(small: Recording, text: str) -> None:
-    header_path(small.path).write_text(text)
+@pytest.mark.parametrize(
+    "text", ["", "not JSON", "[]", "{}", '{"name": 2}', '"\\ud800"', pytest.param(None, id="a key more")]
+)
+def test_invalid_recording_header_is_refused(small: Recording, text: str | None) -> None:
+    beside = header_path(small.path)
+    beside.write_text(json.dumps(json.loads(beside.read_text()) | {"later": 3}) if text is None else text)
     with pytest.raises(
         ConfigError, match=r"small\.json is not the header of a recording; import the source again"
     ):
-        Recording.open(small.path)
-
-
-def test_a_header_with_a_key_that_is_not_known_is_refused(small: Recording) -> None:
-    document = json.loads(header_path(small.path).read_text())
-    header_path(small.path).write_text(json.dumps(document | {"later": 3}))
-    with pytest.raises(ConfigError, match="is not the header of a recording"):
         Recording.open(small.path)
 
 
@@ -140,9 +140,7 @@ def test_a_table_of_other_columns_is_refused_though_its_header_fits(
     small: Recording, columns: dict[str, list[str]]
 ) -> None:
     pq.write_table(pa.table(columns), small.path)
-    digest = hashlib.sha256(small.path.read_bytes()).hexdigest()
-    beside = header_path(small.path)
-    beside.write_text(json.dumps(json.loads(beside.read_text()) | {"sha256": digest}))
+    mend_digest(small)
     with pytest.raises(ConfigError) as caught:
         Recording.open(small.path)
     assert (

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
 
 from podium.calls import CallContext, Dispatcher
 from podium.config import build
@@ -19,6 +18,7 @@ from podium.tasks.graders.judge import RETRY_PROMPT, RUBRIC, RUBRIC_WITHOUT_REFE
 from podium.types import Budget
 from podium.workers.build import build_worker
 from podium.workers.response_cache import ResponseCache
+from podium_testing import Answer, FaultServer, Hang, Rule, SlowFirstByte, Status
 
 FENCE = re.compile(r"<<<(?:end|[a-z ]+) ([0-9a-f]{16})>>>")
 BUSY = {"error": "status", "retryable": True, "retry_after_s": 0.01}
@@ -29,30 +29,16 @@ def scripted(*replies: str | dict[str, Any], limits: dict[str, Any] | None = Non
     return build({"kind": "judge", "worker": worker, **settings}, Judge)
 
 
-class Endpoint:
-    """An endpoint that judges as it is told, and remembers what it was asked."""
+class Endpoint(FaultServer):
+    """An endpoint that judges as it is told."""
 
     def __init__(self) -> None:
-        self.chats: list[list[dict[str, str]]] = []
+        super().__init__(lambda messages, body: Answer(self.verdict(messages[0]["content"]), 300, 20))
         self.verdict: Callable[[str], str] = lambda prompt: "RIGHT"
-        self.status = 200
-        self.seconds = 0.0
-        self.most_at_once = 0
-        self.url = ""
-        self._at_once = 0
 
-    async def serve(self, request: web.Request) -> web.Response:
-        chat = (await request.json())["messages"]
-        self.chats.append(chat)
-        self._at_once += 1
-        self.most_at_once = max(self.most_at_once, self._at_once)
-        await asyncio.sleep(self.seconds)
-        self._at_once -= 1
-        body = {
-            "choices": [{"message": {"role": "assistant", "content": self.verdict(chat[0]["content"])}}],
-            "usage": {"prompt_tokens": 300, "completion_tokens": 20},
-        }
-        return web.json_response(body, status=self.status)
+    @property
+    def chats(self) -> list[list[dict[str, str]]]:
+        return [request.body["messages"] for request in self.requests]
 
     def judge(self, *, limits: dict[str, Any] | None = None, **settings: Any) -> Judge:
         worker = {
@@ -68,15 +54,8 @@ class Endpoint:
 
 @pytest.fixture
 async def endpoint() -> AsyncIterator[Endpoint]:
-    endpoint = Endpoint()
-    app = web.Application()
-    app.router.add_post("/v1/chat/completions", endpoint.serve)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    endpoint.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-    yield endpoint
-    await runner.cleanup()
+    async with Endpoint() as endpoint:
+        yield endpoint
 
 
 @pytest.mark.parametrize(
@@ -218,20 +197,20 @@ async def test_a_failure_for_good_is_the_graders_and_no_wrong_answer(judge: Judg
 
 
 async def test_an_endpoint_that_fails_or_hangs_is_the_graders_failure(endpoint: Endpoint) -> None:
-    endpoint.status = 401
+    endpoint.rules = [Rule(fault=Status(code=401))]
     with pytest.raises(GraderError, match=r"'judy' did not answer: .*status 401"):
         await endpoint.judge()("4", "4")
-    endpoint.status, endpoint.seconds = 200, 5.0
+    endpoint.rules = [Rule(fault=Hang())]
     with pytest.raises(GraderError, match=r"'judy' did not answer: .*within 0.05 s"):
         await endpoint.judge(limits={"timeout": 0.05, "retries": 0})("4", "4")
 
 
 async def test_judges_made_for_questions_share_one_concurrency_limit(endpoint: Endpoint) -> None:
     judge = endpoint.judge(limits={"concurrency": 2})
-    endpoint.seconds = 0.01
+    endpoint.rules = [Rule(fault=SlowFirstByte(seconds=0.01))]
     await asyncio.gather(*(judge.for_question(f"What is {k}?")(str(k), str(k)) for k in range(8)))
     assert len(endpoint.chats) == 16
-    assert endpoint.most_at_once == 2
+    assert endpoint.peak == 2
 
 
 def test_a_judge_lives_through_several_event_loops() -> None:
