@@ -10,23 +10,60 @@ from __future__ import annotations
 import ast
 import builtins
 import re
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cyclopts import App, CoercionError, CycloptsError, MissingArgumentError
 
 from command_table import CHANGED, CHECKED, changed, checked
 from document_files import GROUND, Ground, lay
 from document_reader import DEFAULT, SERVE, Reader, conduct
 from loaded_programs import loaded_programs
 from model_server import OLLAMA, ModelServer
-from named_commands import fault
 from podium.cli.app import build_app
 from podium_testing import FaultServer
 from postgres_server import DATABASES
 from shown_commands import DOCUMENTS, ROOT, SHELL, Block, Command, blocks, loose, named
+
+
+def fault(app: App, text: str) -> str | None:
+    """What is wrong with the `podium` commands of a line: with a verb, an option or a value; or None.
+
+    What is required may be missing, for a sentence often names a verb with one option alone, and words in capitals
+    stand for any value.
+    """
+    for tokens in _calls(text):
+        try:
+            app.parse_args(tokens, exit_on_error=False, print_error=False)
+        except MissingArgumentError:
+            continue
+        except CoercionError as error:
+            if error.token is None or not error.token.value.isupper():
+                return str(error)
+        except CycloptsError as error:
+            return str(error)
+    return None
+
+
+def _calls(text: str) -> Iterator[list[str]]:
+    """The words behind each `podium` of a line: of a pipe's parts, without redirections."""
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    parts: list[list[str]] = [[]]
+    for word in lexer:
+        if set(word) <= set("|;&<>()"):
+            parts.append([])
+        else:
+            parts[-1].append(word)
+    for words in parts:
+        if words and re.fullmatch(r"(?:\S*/)?podium", words[0]):
+            # As the command line does, a lone "-" is told from an option by a space before it.
+            yield [" -" if word == "-" else word for word in words[1:] if not word.startswith("[")]
+
 
 BLOCKS = [block for path in DOCUMENTS for block in blocks(path) if block.language in SHELL]
 NAMED = [command for path in DOCUMENTS for command in named(path)]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +14,7 @@ from aiohttp import web
 from chat_worker import ChatClient, chat_worker
 from podium.types import Limits, Price, Profile
 from podium.workers.openai import OpenAIWorker
+from podium_testing.server import in_thread
 
 
 @dataclass
@@ -147,29 +147,19 @@ def _finish(said: Say) -> str:
 @contextmanager
 def chat_model(answer: Callable[[dict[str, Any]], Say] | str) -> Iterator[ChatModel]:
     """A model that runs, in a thread of its own, until the block ends."""
-    model = ChatModel((lambda body: Say(answer)) if isinstance(answer, str) else answer)
-    started, stop = threading.Event(), asyncio.Event()
-    loops: list[asyncio.AbstractEventLoop] = []
-
-    async def life() -> None:
-        loops.append(asyncio.get_running_loop())
-        app = web.Application()
-        app.router.add_post("/v1/chat/completions", model.serve)
-        runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        host, port = runner.addresses[0][:2]
-        model.url = f"http://{host}:{port}/v1"
-        started.set()
-        await stop.wait()
-        await runner.cleanup()
-
-    thread = threading.Thread(target=lambda: asyncio.run(life()), daemon=True)
-    thread.start()
-    started.wait()
-    try:
+    with in_thread(
+        _serving(ChatModel((lambda body: Say(answer)) if isinstance(answer, str) else answer))
+    ) as model:
         yield model
-    finally:
-        loops[0].call_soon_threadsafe(stop.set)
-        thread.join()
+
+
+@asynccontextmanager
+async def _serving(model: ChatModel) -> AsyncIterator[ChatModel]:
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", model.serve)
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    model.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    yield model
+    await runner.cleanup()
