@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from podium.evals import Evaluation, evaluate
-from podium.planner import Planner, PlanRequest
+from podium.planner import PrewrittenPlans
 from podium.planners import Committee, Constant
 from podium.planners.controls import CHECK
 from podium.recordings import Recording
@@ -25,21 +25,13 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     return write_recording(tmp_path_factory.mktemp("world") / "made.parquet", world())
 
 
-class Rounds(Planner):
-    """One workflow after another, a round each."""
-
-    name = "rounds"
-
-    def __init__(self, *workflows: Workflow) -> None:
-        self._workflows = workflows
-
-    async def plan(self, request: PlanRequest) -> Plan:
-        return Plan("", self._workflows[len(request.earlier_rounds)])
+def planned(*rounds: tuple[Step, ...]) -> PrewrittenPlans:
+    return PrewrittenPlans(tuple(Plan("", Workflow(steps)) for steps in rounds))
 
 
 async def measured(recording: Recording, *rounds: tuple[Step, ...]) -> Evaluation:
     live = ScriptedWorker("live", {"": "Answer: yes"})
-    planner, budget = Rounds(*map(Workflow, rounds)), Budget(rounds=len(rounds))
+    planner, budget = planned(*rounds), Budget(rounds=len(rounds))
     runner = Runner(planner, pool_of(recording, live), budget=budget)
     return await evaluate(runner, tasks_of(recording, "test"))
 
@@ -110,7 +102,7 @@ async def test_beyond_recording_applies_a_team_subtask_to_its_inner_responses(
 ) -> None:
     inner = pool_of(recording)
     team = TeamWorker(Profile(name="team"), Runner(Committee(("ada", "bob")), inner))
-    runner = Runner(Rounds(Workflow(steps)), Pool([team, *replayed(recording)]))
+    runner = Runner(planned(steps), Pool([team, *replayed(recording)]))
     evaluation = await evaluate(runner, tasks_of(recording, "test"))
     assert evaluation.beyond_recording == pytest.approx(share)
 

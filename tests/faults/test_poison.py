@@ -11,7 +11,7 @@ from rich.console import Console
 
 from podium.cli.drawing import print_trace
 from podium.executor import ExecutionSettings
-from podium.planner import Planner, PlanRequest
+from podium.planner import PrewrittenPlans
 from podium.store import TraceStore
 from podium.team import Runner
 from podium.trace import Plan, Trace
@@ -38,17 +38,8 @@ OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """What a terminal obeys, but for line ends and tabs."""
 
 
-class Planned(Planner):
-    """Always the same plan."""
-
-    name = "planned"
-
-    async def plan(self, request: PlanRequest) -> Plan:
-        return Plan("", PLAN)
-
-
 async def ask(pool, layout: str = "packed") -> Trace:
-    runner = Runner(Planned(), pool, settings=ExecutionSettings(layout=layout))
+    runner = Runner(PrewrittenPlans((Plan("", PLAN),)), pool, settings=ExecutionSettings(layout=layout))
     return await runner.answer(QUESTION, seed="s")
 
 

@@ -48,13 +48,6 @@ def test_a_vote_counts_structured_answers_and_returns_the_winner_alone(serve: Se
     assert [body["max_tokens"] for body in model.bodies] == [77] * 3
 
 
-def test_a_vote_without_a_format_says_how_many_agree(serve: Serve) -> None:
-    with answers("Answer: 42", "Answer: 41", "Answer: 42") as model:
-        reply = ask(served(serve, model))
-    assert reply.json()["choices"][0]["message"]["content"] == "2 of 3 responses agree.\nAnswer: 42"
-    assert not any("response_format" in body for body in model.bodies)
-
-
 def plan(*steps: tuple[int, list[int]]) -> str:
     ids, access = zip(*steps, strict=True)
     subtasks = json.dumps(["Work out 6 * 7"] * len(steps))

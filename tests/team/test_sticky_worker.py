@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import pytest
 
-from podium.planner import EarlierRound, Planner, PlanRequest
+from podium.planner import EarlierRound, PlanRequest, PrewrittenPlans
 from podium.team.sticky_worker import PastTurn, StickyWorkerPlanner, switching_loss_usd
 from podium.trace import Plan
 from podium.types import Message, Price, Profile, Question, Rating
@@ -67,16 +66,9 @@ def test_switching_loss_is_the_extra_cost_of_a_move_without_gain(move: Move) -> 
     assert loss == pytest.approx(move.loss, abs=1e-9)
 
 
-@dataclass
-class Fixed(Planner):
+def fixed(decision: Workflow | Acceptance) -> PrewrittenPlans:
     """A planner with one plan."""
-
-    decision: Workflow | Acceptance
-    name: str = "fixed"
-
-    async def plan(self, request: PlanRequest) -> Plan:
-        text = render(self.decision) if isinstance(self.decision, Workflow) else "accepted"
-        return Plan(text, self.decision)
+    return PrewrittenPlans((Plan(render(decision), decision),))
 
 
 TWO_STEPS = Workflow((Step(1, "Draft."), Step(1, "Answer.", Access(all=True))))
@@ -86,7 +78,7 @@ ASKED = PlanRequest(Question(text="Why?", history=HISTORY), (LARGE, MEDIUM, FREE
 
 async def test_only_the_last_step_is_kept_and_the_reason_says_why() -> None:
     past = PastTurn("large", 500, {"large": 12_400})
-    plan = await StickyWorkerPlanner(Fixed(TWO_STEPS), past).plan(ASKED)
+    plan = await StickyWorkerPlanner(fixed(TWO_STEPS), past).plan(ASKED)
     assert plan.decision == Workflow((Step(1, "Draft."), Step(0, "Answer.", Access(all=True))))
     assert plan.text == render(TWO_STEPS), "as the planner wrote it"
     # 12,502 tokens: 102 at $10 and 12,400 at $1 and the answer at $30, against all at $3 and the answer at $12.
@@ -116,5 +108,5 @@ async def test_only_the_last_step_is_kept_and_the_reason_says_why() -> None:
 async def test_sticky_planner_does_not_change_other_plans(
     decision: Workflow | Acceptance, past: PastTurn, request_: PlanRequest
 ) -> None:
-    plan = await StickyWorkerPlanner(Fixed(decision), past).plan(request_)
+    plan = await StickyWorkerPlanner(fixed(decision), past).plan(request_)
     assert (plan.decision, plan.reason) == (decision, None)

@@ -460,26 +460,9 @@ async def test_cost_of_a_cancelled_team_call_is_booked(place: Path) -> None:
             ScriptedWorker("bob", {"": "5"}, delay=60.0),
         ]
     )
-    worker = TeamWorker(Profile(name="team"), Runner(Chain(), inner), limits=Limits(retries=0))
-    outer = Runner(Alone(), Pool([worker]), budget=Budget(seconds=0.5))
+    steps = Step(0, "Add."), Step(1, "Check.", Access(steps=(0,)))
+    worker = TeamWorker(Profile(name="team"), Runner(StepsPlanner(*steps), inner), limits=Limits(retries=0))
+    outer = Runner(StepsPlanner(Step(0, "Answer.")), Pool([worker]), budget=Budget(seconds=0.5))
     trace = await outer.answer(QUESTION)
     assert trace.status == "failed"
     assert trace.cost_usd == 1.0
-
-
-class Chain(Planner):
-    """The first, and then the second."""
-
-    name = "chain"
-
-    async def plan(self, plan_request: PlanRequest) -> Plan:
-        return Plan("", Workflow((Step(0, "Add."), Step(1, "Check.", Access(steps=(0,))))))
-
-
-class Alone(Planner):
-    """The first."""
-
-    name = "alone"
-
-    async def plan(self, plan_request: PlanRequest) -> Plan:
-        return Plan("", Workflow((Step(0, "Answer."),)))

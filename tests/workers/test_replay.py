@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from podium.errors import ConfigError, WorkerError
 from podium.executor.step_input import MessageLayout, build_messages
-from podium.planner import Planner, PlanRequest
+from podium.planner import PrewrittenPlans
 from podium.planners import SelfConsistency
 from podium.reading.answer import final_answer, normalise
 from podium.recordings import RecordedResponse, Recording
@@ -176,7 +176,7 @@ async def test_a_team_of_replay_workers_answers_from_their_recording(
         '[[worker]]\nname = "team"\nkind = "podium"\npool = "inner.toml"\nplan.planner = "self-consistency:ada:3"\n'
     )
     pool = open_pool(str(tmp_path / "outer.toml"))
-    plan = Rounds(Step(0, "Think."), Step(0, "Look at it.", Access(all=True)))
+    plan = steps_planner(Step(0, "Think."), Step(0, "Look at it.", Access(all=True)))
     trace = await Runner(plan, pool).answer(Question(text=FOUR), seed="1")
     await pool.close()
     assert trace.status == "ok"
@@ -344,16 +344,9 @@ def test_later_of_answer_line_and_answer_tag_counts(text: str, answer: str) -> N
 # --- in workflows ------------------------------------------------------------------------------------------
 
 
-class Rounds(Planner):
+def steps_planner(*steps: Step) -> PrewrittenPlans:
     """The same workflow in every round."""
-
-    name = "rounds"
-
-    def __init__(self, *steps: Step) -> None:
-        self._workflow = Workflow(steps)
-
-    async def plan(self, plan_request: PlanRequest) -> Plan:
-        return Plan("", self._workflow)
+    return PrewrittenPlans((Plan("", Workflow(steps)),))
 
 
 async def test_a_vote_over_one_workers_three_steps_counts_three_samples(
@@ -375,7 +368,7 @@ async def test_a_vote_over_one_workers_three_steps_counts_three_samples(
 
 
 async def test_the_second_round_goes_on_with_the_next_sample(recording: Recording) -> None:
-    planner = Rounds(Step(1, "Do."), Step(0, "Do."), Step(0, "Again.", Access(all=True)))
+    planner = steps_planner(Step(1, "Do."), Step(0, "Do."), Step(0, "Again.", Access(all=True)))
     pool = Pool([replay(recording), replay(recording, "bob")])
     trace = await Runner(planner, pool, budget=Budget(rounds=2)).answer(Question(text=FOUR), seed="1")
     assert [[span.recorded for span in round_.spans] for round_ in trace.rounds] == [
@@ -386,7 +379,7 @@ async def test_the_second_round_goes_on_with_the_next_sample(recording: Recordin
 
 async def test_every_request_has_the_questions_seed_and_its_workers_call_number() -> None:
     ada, bob = ScriptedWorker("ada", {"": "4"}), ScriptedWorker("bob", {"": "5"})
-    planner = Rounds(*(Step(worker, "Do.", Access(all=True)) for worker in (0, 1, 0)))
+    planner = steps_planner(*(Step(worker, "Do.", Access(all=True)) for worker in (0, 1, 0)))
     await Runner(planner, Pool([ada, bob]), budget=Budget(rounds=2)).answer(Question(text=FOUR), seed="s")
     assert [(asked.seed, asked.earlier_calls) for asked in ada.requests] == [
         ("s/0/0", 0),
