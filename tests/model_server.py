@@ -17,7 +17,7 @@ class ModelServer:
     """Answers each path as told; a number is a status. Chats say "ready" when asked to, else a plan, or the answer.
 
     Args:
-        routes: a JSON document, or a status, by path. What is posted to /api/show is looked up by the model's name.
+        routes: by path, a JSON document, a status, or both. What is posted to /api/show is looked up by model.
         delay: seconds before each answer.
         chats: whether it answers chats; else their status is 500.
         host: the address at which it listens.
@@ -39,16 +39,17 @@ class ModelServer:
                 if self.path.endswith("/chat/completions"):
                     self._answer(_chat(body) if chats else 500)
                 else:
-                    self._answer(routes.get(self.path, {}).get(body["model"], 404))
+                    said = routes.get(self.path, {})
+                    self._answer(said.get(body.get("model"), 404) if isinstance(said, Mapping) else said)
 
             def _answer(self, said: Any) -> None:
                 outer.asked.append(self.path)
                 outer.headers.append(dict(self.headers))
                 if delay:
                     sleep(delay)
-                status, document = (
-                    (said, {"error": {"message": "No."}}) if isinstance(said, int) else (200, said)
-                )
+                if isinstance(said, int):
+                    said = (said, {"error": {"message": "No."}})
+                status, document = said if isinstance(said, tuple) else (200, said)
                 content = json.dumps(document).encode()
                 try:
                     self.send_response(status)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+from typing import Any
 
 import pytest
 from huggingface_hub import constants
 from pydantic import BaseModel
 
+from model_server import ModelServer
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import UsageError
 from podium.train.publish import model_card, publish
@@ -85,48 +83,17 @@ def test_a_run_that_has_not_ended_is_refused(tmp_path: Path) -> None:
         publish(tmp_path, "hub:me/mine")
 
 
-@contextmanager
-def public_repository() -> Iterator[tuple[str, list[str]]]:
-    """The address of a hub on which me/mine exists and is public, and the paths of its requests."""
-    asked: list[str] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self._answer(200, {"id": "me/mine", "private": False, "siblings": [], "tags": []})
-
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            self._answer(409, {"url": f"http://{self.headers['Host']}/me/mine"})
-
-        def _answer(self, status: int, document: object) -> None:
-            asked.append(self.path)
-            content = json.dumps(document).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", asked
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
 def test_a_private_policy_goes_into_no_public_repository(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with public_repository() as (url, asked):
-        monkeypatch.setattr(constants, "ENDPOINT", url)
+    routes: dict[str, Any] = {
+        "/api/models/me/mine": {"id": "me/mine", "private": False, "siblings": [], "tags": []}
+    }
+    with ModelServer(routes) as hub:
+        routes["/api/repos/create"] = (409, {"url": f"{hub.url}/me/mine"})
+        monkeypatch.setattr(constants, "ENDPOINT", hub.url)
         with pytest.raises(UsageError, match="public"):
             publish(run, "hub:me/mine", private=True)
-    assert asked[-1] == "/api/models/me/mine"
-    assert not any("upload" in path or "commit" in path for path in asked)
+    assert hub.asked[-1] == "/api/models/me/mine"
+    assert not any("upload" in path or "commit" in path for path in hub.asked)
 
 
 def test_the_card_names_files_without_their_folders(run: Path, tmp_path: Path) -> None:
