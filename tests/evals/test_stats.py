@@ -115,10 +115,6 @@ def test_permutation_test_swaps_all_repeats_of_a_question_together(pairs):
     assert permutation_test(first, second) == pytest.approx(expected, abs=1e-9)
 
 
-def test_methods_with_equal_answers_do_not_differ():
-    assert permutation_test([1.0, 0.0], [1.0, 0.0]) == 1.0
-
-
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=6))
 def test_holm_is_bonferroni_in_every_family_that_contains_the_row(p_values):
     rows = range(len(p_values))

@@ -77,11 +77,6 @@ async def test_failed_workers_are_an_inspect_error_with_the_reason():
         await ask(planner="single:eve")
 
 
-async def test_budget_without_calls_is_an_inspect_error_with_the_reason():
-    with pytest.raises(QuestionFailedError, match=r"The budget of 0 calls is used up\. \(trace"):
-        await ask(**{"budget.calls": 0})
-
-
 def conductor(server):
     return {"planner": "conductor", "conductor": {"base_url": server.url, "model": "wise"}}
 
