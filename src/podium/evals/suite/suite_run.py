@@ -12,7 +12,6 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
 
@@ -93,28 +92,24 @@ def _predictions(job: SuiteJob) -> object | None:
 async def _run_in_children(results: AnswerFiles, groups: Iterable[list[SuiteJob]], processes: int) -> None:
     """Run all jobs, `processes` at a time. The jobs of a group run in one process, one after the other."""
     waiting = iter(groups)
-    with ThreadPoolExecutor(processes, thread_name_prefix="suite") as threads:
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                for _ in range(processes):
-                    tasks.create_task(_run_child(results, waiting, threads))
-        except BaseExceptionGroup as errors:
-            own = errors.subgroup(PodiumError)
-            if own is None:
-                raise
-            raise next(flatten_group(own)) from None
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(processes):
+                tasks.create_task(_run_child(results, waiting))
+    except BaseExceptionGroup as errors:
+        own = errors.subgroup(PodiumError)
+        if own is None:
+            raise
+        raise next(flatten_group(own)) from None
 
 
-async def _run_child(
-    results: AnswerFiles, waiting: Iterator[list[SuiteJob]], threads: ThreadPoolExecutor
-) -> None:
-    loop = asyncio.get_running_loop()
+async def _run_child(results: AnswerFiles, waiting: Iterator[list[SuiteJob]]) -> None:
     child = ChildProcess(("-m", __name__, str(results.folder.parent)))
     try:
         for job in chain.from_iterable(waiting):
             try:
-                await loop.run_in_executor(threads, child.write_line, job.to_json().encode())
-                while (message := json.loads(await loop.run_in_executor(threads, child.read_line))) != "done":
+                await asyncio.to_thread(child.write_line, job.to_json().encode())
+                while (message := json.loads(await asyncio.to_thread(child.read_line))) != "done":
                     if "refused" in message:
                         raise UsageError(message["refused"])
                     answer = Rollout.model_validate_json(message["line"])
