@@ -25,7 +25,7 @@ import numpy as np
 
 from podium.evals.evaluation import Evaluation, evaluate
 from podium.evals.fingerprints import digest
-from podium.evals.look_log import TEST, LookLog, SplitLook
+from podium.evals.look_log import TEST, Look, LookLog
 from podium.evals.stats import mean_interval
 from podium.planner import Planner
 from podium.planners import Committee, Single
@@ -128,7 +128,7 @@ def planners(pairs: Sequence[Pair], recording: Recording) -> dict[str, Planner]:
 def declare(recording: Path, note: str, rows: Sequence[str]) -> int:
     """Write down what will be measured. Returns how many looks at the test questions there are with this one."""
     config = digest([Path(__file__).name, *rows])
-    look = SplitLook(tasks=str(recording), split=TEST, config=config, planners=tuple(rows), note=note)
+    look = Look(tasks=str(recording), split=TEST, config=config, planners=tuple(rows), note=note)
     return len(LookLog(recording.with_suffix(".looks.jsonl")).add(look))
 
 

@@ -19,7 +19,7 @@ from statistics import fmean
 import numpy as np
 
 from podium.evals.fingerprints import digest
-from podium.evals.look_log import TEST, LookLog, SplitLook
+from podium.evals.look_log import TEST, Look, LookLog
 from podium.recordings import RecordedQuestion, Recording, RecordingWriter
 from podium_research.importers.routerdc import import_routerdc
 from podium_research.planners.routers import learn_router
@@ -122,7 +122,7 @@ def main() -> None:
         LEDGER.parent.mkdir(exist_ok=True)
         labels = tuple(label for label, _ in rules(train, scores))
         config = digest([Path(__file__).name, *labels])
-        look = SplitLook(tasks="RouterDC", split=TEST, config=config, planners=labels, note=options.declare)
+        look = Look(tasks="RouterDC", split=TEST, config=config, planners=labels, note=options.declare)
         LookLog(LEDGER).add(look)
         test = scores.whole(recording.questions_of("test"))
         rows = {label: by_family(rule, test, scores) for label, rule in rules(train, scores)}

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from podium.errors import ConfigError
-from podium.evals.look_log import LookLog, SplitLook, describe_looks, looks_file
+from podium.evals.look_log import Look, LookLog, describe_looks, looks_file
 
 
-def look(split: str, config: str, note: str = "") -> SplitLook:
+def look(split: str, config: str, note: str = "") -> Look:
     planners = ("Conductor", "ada alone")
-    return SplitLook(tasks="mine.parquet", split=split, config=config, planners=planners, note=note)
+    return Look(tasks="mine.parquet", split=split, config=config, planners=planners, note=note)
 
 
 def test_each_configuration_is_one_look_at_its_split(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from podium.types import FrozenModel
 TRAIN, TEST = "train", "test"
 
 
-class SplitLook(FrozenModel):
+class Look(FrozenModel):
     """One line of the log: an evaluation on a split."""
 
     date: str = Field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
@@ -46,27 +46,27 @@ class LookLog:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def read(self) -> tuple[SplitLook, ...]:
+    def read(self) -> tuple[Look, ...]:
         """All lines, oldest first.
 
         Raises:
             ConfigError: a line is damaged.
         """
         try:
-            return tuple(SplitLook.model_validate(row) for row in JsonLines(self.path).read())
+            return tuple(Look.model_validate(row) for row in JsonLines(self.path).read())
         except ValidationError as error:
             raise ConfigError(
                 f"{self.path} is no log of looks ({error.errors()[0]['msg']}); restore the file."
             ) from None
 
-    def looks(self, split: str) -> tuple[SplitLook, ...]:
+    def looks(self, split: str) -> tuple[Look, ...]:
         """The looks at a split, oldest first."""
         return tuple(entry for entry in self.read() if entry.split == split)
 
     def is_declared(self, split: str, config: str) -> bool:
         return any(look.config == config and look.note for look in self.looks(split))
 
-    def add(self, entry: SplitLook) -> tuple[SplitLook, ...]:
+    def add(self, entry: Look) -> tuple[Look, ...]:
         """Add a look, unless this configuration has one, with this note if there is a note. Returns all looks at the
         split so far."""
         notes = [look.note for look in self.looks(entry.split) if look.config == entry.config]
@@ -75,7 +75,7 @@ class LookLog:
         return self.looks(entry.split)
 
 
-def describe_looks(looks: tuple[SplitLook, ...], config: str) -> str:
+def describe_looks(looks: tuple[Look, ...], config: str) -> str:
     """A sentence for a table: how often its split was looked at, including the present look, and for what purposes."""
     number = max(count for count, look in enumerate(looks, 1) if look.config == config)
     this = looks[number - 1]

@@ -16,7 +16,7 @@ from podium.evals.answer_files import answers_key
 from podium.evals.comparison import PlannerKind
 from podium.evals.fingerprints import digest
 from podium.evals.json_file import JsonFile
-from podium.evals.look_log import LookLog, SplitLook
+from podium.evals.look_log import Look, LookLog
 from podium.evals.plan_selection import PLANNER_SELECTIONS
 from podium.evals.suite.plan_controls import CHOSEN_CONTROLS, PLAN_CONTROLS
 from podium.evals.suite.suite_settings import PlannerEntry, PoolEntry, SuiteSettings, TasksEntry
@@ -184,7 +184,7 @@ class SuiteTable(FrozenModel):
             StoreError: the log cannot be written.
         """
         if self.look_log is not None:
-            look = SplitLook(
+            look = Look(
                 tasks=self.settings.tasks.name,
                 split=self.settings.split,
                 config=self.config,
