@@ -14,14 +14,16 @@ from itertools import count, zip_longest
 from podium.calls.rate_limiter import model_key
 from podium.errors import UsageError, flatten_group
 from podium.evals.stats import Interval, accuracy_interval
-from podium.planner import Learner
+from podium.planner import Learner, Planner
 from podium.planners import Single
 from podium.recordings import names_conditioned
 from podium.rollout import Rollout
 from podium.rollout.rollout import RolloutJob, run_rollouts
 from podium.tasks.task import Task
 from podium.team import Runner
+from podium.team.team import Team
 from podium.trace import Span, Trace
+from podium.types import Budget
 from podium.workers.pool import Pool
 from podium.workers.view import requests_whole_question
 
@@ -201,6 +203,18 @@ def is_missing(kept: Rollout | None, *, judged: bool = True) -> bool:
         judged: whether each answer can have a verdict. If not, a failed grader leaves nothing to do.
     """
     return kept is None or (judged and kept.grade.failure is not None)
+
+
+def evaluation_runner(
+    team: Team, budget: Budget, planner: Planner | None = None, rounds: int | None = None
+) -> Runner:
+    """The runner in which a planner (default: the team's) answers the questions of an evaluation, each within `budget`.
+    Unless `rounds` says otherwise, it has as many rounds as its method and its training need, if the budget has fewer.
+    """
+    planner = planner or team.planner
+    needed = max(budget.rounds, planner.rounds, team.opened_planner.plan_limits.rounds)
+    limits = budget.model_copy(update={"rounds": rounds or needed})
+    return replace(team.runner, planner=planner, budget=limits)
 
 
 @dataclass(eq=False)

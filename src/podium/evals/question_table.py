@@ -18,7 +18,7 @@ from podium.calls import Dispatcher
 from podium.calls.dispatcher import RESPONSES, open_dispatcher
 from podium.errors import BudgetError
 from podium.evals.answer_files import AnswerFiles, OnAnswer, ShowProgress, accuracy_so_far, answers_key
-from podium.evals.evaluation import EvaluationJob, evaluate_together, is_missing
+from podium.evals.evaluation import EvaluationJob, evaluate_together, evaluation_runner, is_missing
 from podium.rollout import Rollout
 from podium.tasks import Task
 from podium.team.settings import PlannerChoice, TeamSettings
@@ -121,10 +121,9 @@ async def answer_table(
                 planner.team, table.pool, dispatcher=dispatcher, seed=str(table.seed), for_evaluation=True
             )
             teams.push_async_callback(team.release)
-            rounds = max(team.planner.rounds, team.opened_planner.plan_limits.rounds)
             jobs.append(
                 EvaluationJob(
-                    replace(team.runner, budget=Budget(rounds=rounds)),
+                    evaluation_runner(team, Budget()),
                     table.questions,
                     pool_for=table.rated,
                     alone=planner.worker,

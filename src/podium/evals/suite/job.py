@@ -12,14 +12,13 @@ from functools import partial
 
 from podium.conductor.planner import Conductor
 from podium.errors import UsageError, WorkerError
-from podium.evals.evaluation import EvaluationJob, evaluate_together
+from podium.evals.evaluation import EvaluationJob, evaluate_together, evaluation_runner
 from podium.evals.suite.comparison_inputs import ComparisonInputs, untrained_of
 from podium.evals.suite.manifest import SuiteJob
 from podium.evals.suite.plan_controls import PLAN_CONTROLS, ControlContext, with_control
 from podium.evals.suite.training_answers import SuiteJobContext, TrainingAnswers
 from podium.planner import BatchPlanner, Planner, PlannerWrapper, PlanRequest
 from podium.tasks.task import Task
-from podium.team import Runner
 from podium.team.team import Team
 from podium.trace import Plan
 from podium.types import Budget
@@ -116,7 +115,7 @@ class _JobRun:
         key = job.key if control is None else job.control_keys[control]
         label = job.entry.row if control is None else f"{job.entry.row}: {control}"
         return EvaluationJob(
-            self._runner(planner),
+            evaluation_runner(self.team, job.settings.budget, planner, job.entry.rounds),
             self.tasks,
             pool_for=self.inputs.pool_of(self.tasks),
             alone=job.worker if control is None else None,
@@ -153,7 +152,8 @@ class _JobRun:
     async def _plans(self) -> list[Workflow]:
         plans, failed = [], ""
         # With fewer rounds a planner may plan otherwise.
-        runner = replace(self._runner(self.planner), budget=Budget(rounds=self._rounds_of(self.planner)))
+        budget = Budget(rounds=self.job.settings.budget.rounds)
+        runner = evaluation_runner(self.team, budget, self.planner, self.job.entry.rounds)
         for task in self.inputs.for_training(_PLANS).tasks(0):
             try:
                 plan = await runner.write_plan(task.question, seed=f"most-frequent/{task.id}")
@@ -168,13 +168,3 @@ class _JobRun:
                 f"read; leave the control out.{failed}"
             )
         return plans
-
-    def _runner(self, planner: Planner) -> Runner:
-        budget = self.job.settings.budget.model_copy(update={"rounds": self._rounds_of(planner)})
-        return replace(self.team.runner, planner=planner, budget=budget)
-
-    def _rounds_of(self, planner: Planner) -> int:
-        """The most plans of a planner for a question."""
-        return self.job.entry.rounds or max(
-            self.job.settings.budget.rounds, planner.rounds, self.team.opened_planner.plan_limits.rounds
-        )
