@@ -1,8 +1,9 @@
 """The exceptions that users or several modules meet. An exception of one module or folder is defined there.
 
 A bad plan is a value and no exception, `podium.workflow.PlanError`: it is a training signal. A `WorkerError` and a
-`BudgetError` of a question become data in its trace, each in one place for steps and in one for plans. A `GraderError`
-makes the rollout one that failed by its infrastructure. Podium's own bugs are ordinary exceptions and escape.
+`BudgetExceededError` become data in the trace: a step's in `executor/step_call.py`, a planner's in `team/runner.py`. A
+`GraderError` makes the rollout one that failed by its infrastructure. Podium's own bugs are ordinary exceptions and
+escape.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ class WorkerError(PodiumError):
         self.retry_after_s = retry_after_s
 
 
-class BudgetError(PodiumError):
+class BudgetExceededError(PodiumError):
     """A limit refuses a call before it is made: of a question, a key, a run or a day. The message says which limit, and
     how to get a larger one. What was paid before is kept."""
 

@@ -121,7 +121,7 @@ class Planner(ABC):
 
         Raises:
             WorkerError: the planner's model did not answer.
-            BudgetError: a limit refuses the plan.
+            BudgetExceededError: a limit refuses the plan.
         """
 
 

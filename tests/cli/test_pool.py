@@ -147,7 +147,7 @@ def test_a_check_is_paid_from_the_budget_of_the_day(podium, server, monkeypatch)
         assert (day.spent_usd, day.reserved_usd) == (pytest.approx(0.01), 0)
     checked = podium("pool", "check", "--pool", "one.toml", "budget.day_usd=0.01", "--json")
     assert checked.status == 1
-    assert [result["error"] for result in json.loads(checked.out)] == ["budget", "budget"]
+    assert [result["error"] for result in json.loads(checked.out)] == ["budget_exceeded", "budget_exceeded"]
     assert len(server.requests) == 2
 
 

@@ -13,7 +13,7 @@ from podium.calls.input_bound import InputTokenBound
 from podium.conductor.planner import Conductor
 from podium.conductor.policy import WorkerPolicy
 from podium.config import build
-from podium.errors import BudgetError, WorkerError
+from podium.errors import BudgetExceededError, WorkerError
 from podium.executor.step_call import FailedCall, WorkerAnswer, call_with_fallbacks
 from podium.planners.voting import Single
 from podium.rollout.rollout import grade_answer
@@ -220,7 +220,7 @@ async def test_the_budget_is_checked_before_each_try(
         return  # A judge has spend limits alone.
     spend_limit = SharedSpendLimit(None, "day", 0.05 if shared else 10.0)
     called = workers()
-    with suppress(BudgetError):
+    with suppress(BudgetExceededError):
         await way(make_context, called, [spend_limit], Budget() if shared else Budget(usd=0.05))
     assert sum(worker.calls for worker in called) == 1
     assert spend_limit.spent_usd == pytest.approx(COST_USD)

@@ -11,7 +11,7 @@ import pytest
 
 from podium.calls import Dispatcher
 from podium.config import build
-from podium.errors import BudgetError
+from podium.errors import BudgetExceededError
 from podium.evals import evaluate
 from podium.executor import ExecutionSettings
 from podium.planner import Planner
@@ -98,7 +98,7 @@ async def test_an_evaluation_stops_with_the_sentence_of_the_spend_limit(
     spend_limit: SharedSpendLimit, meter: Meter
 ) -> None:
     dispatcher = Dispatcher(spend_limits=[spend_limit])
-    with pytest.raises(BudgetError, match=r"of the run's \$40 are left"):
+    with pytest.raises(BudgetExceededError, match=r"of the run's \$40 are left"):
         await evaluate(Runner(Single("meter"), Pool([meter]), dispatcher=dispatcher), Sums("test", 256))
     assert spend_limit.spent_usd == pytest.approx(meter.paid), "calls in flight were not cut off"
     assert spend_limit.reserved_usd == 0.0
@@ -122,7 +122,7 @@ async def test_vote_decided_early_ignores_a_refused_voter(
     free = [ScriptedWorker(name, {"": "Answer: 4"}) for name in "abc"]
     pool, dispatcher = Pool([meter, *free, VoteWorker("vote")]), Dispatcher(spend_limits=[spend_limit])
     task = Task("t", Question(text="2 + 2?"), "4", Exact())
-    with pytest.raises(BudgetError):
+    with pytest.raises(BudgetExceededError):
         await run_rollout(Runner(Single("meter"), pool, dispatcher=dispatcher), task, seed="0")
     stopping = ExecutionSettings(early_stop=True)
     committee = Runner(
@@ -147,7 +147,7 @@ async def test_a_trainings_batch_is_given_up_once_calls_in_flight_are_answered(
 
     with pytest.raises(BaseExceptionGroup) as stopped:
         await score()
-    assert stopped.group_contains(BudgetError)
+    assert stopped.group_contains(BudgetExceededError)
     assert spend_limit.spent_usd == pytest.approx(meter.paid)
     assert spend_limit.reserved_usd == 0.0
 

@@ -14,7 +14,7 @@ from loaded_programs import loaded_podium
 from podium.cli import run
 from podium.cli.run_settings import read_run_settings
 from podium.cli.score_server import scoring_settings
-from podium.errors import BudgetError, ConfigError
+from podium.errors import BudgetExceededError, ConfigError
 from podium.scoring import RolloutRequest, ScoringClient
 from podium.spending.shared_spend_limit import SharedSpendLimit
 from podium.store import TraceStore
@@ -172,7 +172,7 @@ async def test_the_run_stops_before_its_budget_is_passed_and_goes_on_with_more(f
             ended = await asyncio.gather(*map(client.score, rollouts), return_exceptions=True)
             stopped = [error for error in ended if isinstance(error, Exception)]
             assert stopped
-            assert {type(error) for error in stopped} == {BudgetError}
+            assert {type(error) for error in stopped} == {BudgetExceededError}
             assert re.search(r"of the run's \$2\.5 are (left|spent)", str(stopped[0]))
         assert dollars(paid(provider)) <= 2.5
         async with score_server("--run-budget-usd", "1000") as (_, url), ScoringClient(url) as client:

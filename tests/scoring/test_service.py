@@ -11,7 +11,7 @@ from aiohttp.test_utils import TestServer
 
 from podium.config import build
 from podium.errors import (
-    BudgetError,
+    BudgetExceededError,
     ConfigError,
     GraderError,
     NoTasksError,
@@ -165,7 +165,7 @@ async def test_a_service_that_stays_away_is_an_error(unused_tcp_port):
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
-        (BudgetError("Spent."), BudgetError),
+        (BudgetExceededError("Spent."), BudgetExceededError),
         (ConfigError("No."), ConfigError),
         (NoTasksError("No."), ConfigError),
         (UsageError("No."), UsageError),

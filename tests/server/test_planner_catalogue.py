@@ -24,7 +24,7 @@ def planners(*, vote: bool = True) -> PlannerCatalogue:
     return PlannerCatalogue(Team.from_settings(settings, workers, dispatcher=Dispatcher()))
 
 
-@pytest.mark.parametrize("kind", ["budget_refused", "time_is_up"])
+@pytest.mark.parametrize("kind", ["budget_exceeded", "time_is_up"])
 async def test_budget_refusal_of_a_plan_does_not_clear_the_conductor_error(kind: str) -> None:
     known = planners()
     name = (await known.get(None)).planner.name
@@ -43,7 +43,7 @@ async def test_budget_refusal_of_a_check_does_not_report_a_silent_conductor() ->
         pool = Pool([chat_worker(profile, ChatClient(endpoint.url), "m")])
         dispatcher = Dispatcher(spend_limits=[SharedSpendLimit(None, "day", 0.0)])
         known = PlannerCatalogue(Team.from_settings(TeamSettings(), pool, dispatcher=dispatcher))
-        assert (await known.check()).error == "budget"
+        assert (await known.check()).error == "budget_exceeded"
         await known.close()
     assert known.last_error is None
     assert not endpoint.requests

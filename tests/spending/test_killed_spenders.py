@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from podium.errors import BudgetError
+from podium.errors import BudgetExceededError
 from podium.server.keys import Caller
 from podium.server.keys.caller import KeyAllowance
 from podium.server.keys.key_budget import KeyBudget
@@ -32,7 +32,7 @@ FORKS = get_context("fork")
 
 async def _spend(limit: SpendLimit, billed: int) -> None:
     hold = Reservation(1, 1, MOST_USD)
-    with suppress(BudgetError):
+    with suppress(BudgetExceededError):
         while True:
             ledger = Ledger(Budget(), spend_limits=[limit])
             await ledger.reserve(hold)

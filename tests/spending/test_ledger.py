@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.errors import BudgetError
+from podium.errors import BudgetExceededError
 from podium.spending import Ledger, Reservation
 from podium.types import Budget, Limits, Price, Spent, Usage
 
@@ -14,7 +14,7 @@ from podium.types import Budget, Limits, Price, Spent, Usage
 def test_reservations_of_calls_in_flight_count_against_the_budget():
     ledger = Ledger(Budget(tokens=100))
     ledger.try_reserve(Reservation(1, 60, 0.0), now=0.0)
-    with pytest.raises(BudgetError) as refused:
+    with pytest.raises(BudgetExceededError) as refused:
         ledger.try_reserve(Reservation(1, 60, 0.0), now=0.0)
     assert str(refused.value) == (
         "The call could take 60 tokens, and 40 of the budget's 100 are left: "
@@ -33,10 +33,10 @@ def test_each_limit_refuses_in_its_own_words():
         (Budget(tokens=1_999), "The call could take 2000 tokens, and 1999 of the budget's 1999 are left: "),
         (Budget(usd=0.002), "The call could cost $0.003000, and $0.002000 of the budget's $0.002 are left "),
     ]:
-        with pytest.raises(BudgetError, match=re.escape(sentence)):
+        with pytest.raises(BudgetExceededError, match=re.escape(sentence)):
             Ledger(budget).try_reserve(reservation, now=0.0)
     Ledger(Budget(seconds=2.0), deadline=12.0).try_reserve(reservation, now=11.9)
-    with pytest.raises(BudgetError, match=r"^The time limit of 2 s was reached\.$"):
+    with pytest.raises(BudgetExceededError, match=r"^The time limit of 2 s was reached\.$"):
         Ledger(Budget(seconds=2.0), deadline=12.0).try_reserve(reservation, now=12.0)
 
 
@@ -52,7 +52,7 @@ def test_a_planner_can_spend_the_budget_of_the_workers():
     ledger = Ledger(Budget(tokens=50))
     ledger.charge(Spent(Usage(input_tokens=40, output_tokens=10), 0.01))
     assert ledger.exhausted
-    with pytest.raises(BudgetError):
+    with pytest.raises(BudgetExceededError):
         ledger.try_reserve(Reservation(1, 1, 0.0), now=0.0)
     assert ledger.spent.cost_usd == 0.01
 
@@ -76,7 +76,7 @@ def test_no_order_of_calls_breaks_a_budget(budget, calls):
     in_flight = []
     for most, share, others in calls:
         reservation = Reservation.most(Limits(), price, input_tokens=0, output_tokens=most)
-        with suppress(BudgetError):
+        with suppress(BudgetExceededError):
             ledger.try_reserve(reservation, now=0.0)
             in_flight.append((reservation, Usage(output_tokens=int(most * share))))
         while len(in_flight) > others:
@@ -104,7 +104,7 @@ async def test_a_call_that_can_never_fit_the_budget_is_refused_at_once():
     for budget in (Budget(tokens=150), Budget(usd=1.5), Budget(calls=1)):
         ledger = Ledger(budget)
         await ledger.reserve(Reservation(1, 100, 1.0))
-        with pytest.raises(BudgetError):
+        with pytest.raises(BudgetExceededError):
             await asyncio.wait_for(ledger.reserve(Reservation(1, 151, 1.6)), 5)
 
 
@@ -115,7 +115,7 @@ def test_ledger_part_reports_its_own_spending_and_counts_in_the_total():
     spent = Spent(Usage(input_tokens=4, output_tokens=1), 0.25)
     for account in (ledger, part, within):
         account.try_reserve(Reservation(1, 10, 0.3), now=0.0)
-    with pytest.raises(BudgetError, match="The budget of 3 calls is used up"):
+    with pytest.raises(BudgetExceededError, match="The budget of 3 calls is used up"):
         part.try_reserve(Reservation(1, 10, 0.3), now=0.0)
     for account in (ledger, part, within):
         account.settle(Reservation(1, 10, 0.3), spent)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loaded_programs import loaded_python
-from podium.errors import BudgetError, StoreError, UsageError
+from podium.errors import BudgetExceededError, StoreError, UsageError
 from podium.spending import Ledger, Reservation
 from podium.spending.shared_spend_limit import STATE, SharedSpendLimit, default_state_path, open_day_limit
 from podium.types import Budget, Spent, Usage
@@ -23,13 +23,13 @@ SPENDER = """
 import random, sys
 from contextlib import suppress
 from pathlib import Path
-from podium.errors import BudgetError
+from podium.errors import BudgetExceededError
 from podium.spending.shared_spend_limit import SharedSpendLimit
 spend_limit = SharedSpendLimit(Path(sys.argv[1]), "run", 1.0)
 random.seed(sys.argv[2])
 paid = 0.0
 for _ in range(400):
-    with suppress(BudgetError):
+    with suppress(BudgetExceededError):
         spend_limit.reserve(0.01)
         took = random.choice([0.0, 0.002, 0.004])
         spend_limit.settle(0.01, took)
@@ -53,7 +53,7 @@ def spend_limit(file: Path) -> Iterator[SharedSpendLimit]:
 
 def test_reservation_counts_against_spend_limit_until_settled(spend_limit: SharedSpendLimit) -> None:
     spend_limit.reserve(0.6)
-    with pytest.raises(BudgetError) as refused:
+    with pytest.raises(BudgetExceededError) as refused:
         spend_limit.reserve(0.6)
     assert str(refused.value) == (
         "The call could cost $0.600000, and $0.400000 of the run's $1 are left ($0.000000 spent, $0.600000 reserved "
@@ -69,7 +69,7 @@ def test_a_limit_can_be_used_to_the_last_billionth(spend_limit: SharedSpendLimit
         spend_limit.reserve(0.1)
         spend_limit.settle(0.1, 0.1)
     assert spend_limit.spent_usd == 1.0
-    with pytest.raises(BudgetError):
+    with pytest.raises(BudgetExceededError):
         spend_limit.reserve(1e-9)
     spend_limit.reserve(0.0)  # What costs nothing breaks no limit.
     assert not spend_limit.exhausted
@@ -79,7 +79,7 @@ def test_exceeded_spend_limit_refuses_even_free_calls(spend_limit: SharedSpendLi
     spend_limit.settle(0.0, 1.25)
     assert spend_limit.exhausted
     with pytest.raises(
-        BudgetError, match=r"^\$1.250000 of the run's \$1 are spent: raise the run's budget\.$"
+        BudgetExceededError, match=r"^\$1.250000 of the run's \$1 are spent: raise the run's budget\.$"
     ):
         spend_limit.reserve(0.0)
 
@@ -90,7 +90,7 @@ def test_reopened_spend_limit_keeps_earlier_spending(spend_limit: SharedSpendLim
     spend_limit.close()
     again = SharedSpendLimit(file, "run", 0.5)
     assert (again.spent_usd, again.reserved_usd) == (0.25, 0.0)
-    with pytest.raises(BudgetError):
+    with pytest.raises(BudgetExceededError):
         again.reserve(0.3)
     again.reserve(0.25)
     again.close()
@@ -120,7 +120,7 @@ def test_each_day_has_its_own_limit_and_a_call_is_paid_on_its_first_day(file: Pa
     spend_limit = SharedSpendLimit(file, "day", 1.0, today=lambda: day[0])
     spend_limit.reserve(0.5)
     spend_limit.reserve(0.25)
-    with pytest.raises(BudgetError):
+    with pytest.raises(BudgetExceededError):
         spend_limit.reserve(0.5)
     day[0] = "2030-01-02"
     spend_limit.reserve(0.5)  # A new day has a new limit.
@@ -229,7 +229,7 @@ def test_day_limit_comes_from_the_option_then_from_the_environment(tmp_path: Pat
 async def test_a_ledger_reserves_in_its_budget_and_every_spend_limit_or_nowhere() -> None:
     run, day = SharedSpendLimit(None, "run", 1.0), SharedSpendLimit(None, "day", 0.5)
     ledger = Ledger(Budget(usd=2.0), spend_limits=[run, day])
-    with pytest.raises(BudgetError, match=r"the day's \$0.5") as refused:
+    with pytest.raises(BudgetExceededError, match=r"the day's \$0.5") as refused:
         await ledger.reserve(Reservation(1, 10, 0.75))
     assert (day.refusal, run.refusal) == (str(refused.value), None)
     assert (run.reserved_usd, day.reserved_usd, ledger.totals.calls) == (0.0, 0.0, 0)
@@ -296,7 +296,7 @@ async def test_a_payment_that_cannot_be_written_is_told_and_written_later(
 
 def test_question_refused_by_its_budget_reserves_no_spend_limit() -> None:
     run = SharedSpendLimit(None, "run", 1.0)
-    with pytest.raises(BudgetError):
+    with pytest.raises(BudgetExceededError):
         Ledger(Budget(calls=0), spend_limits=[run]).try_reserve(Reservation(1, 10, 0.25), now=0.0)
     assert (run.reserved_usd, run.refusal) == (0.0, None)
 
@@ -312,7 +312,7 @@ async def test_call_waits_for_calls_in_flight_that_may_free_spend_limit() -> Non
     first.settle(reservation, Spent(cost_usd=0.125))
     await waiting
     second.settle(reservation, Spent(cost_usd=0.5))
-    with pytest.raises(BudgetError) as refused:  # Nothing is in flight that could make room.
+    with pytest.raises(BudgetExceededError) as refused:  # Nothing is in flight that could make room.
         await first.reserve(reservation)
     assert run.refusal == str(refused.value)
 
@@ -364,7 +364,7 @@ async def test_a_call_that_can_never_fit_does_not_wait() -> None:
     run = SharedSpendLimit(None, "run", 1.0)
     ledger = Ledger(Budget(), spend_limits=[run])
     await ledger.reserve(Reservation(1, 10, 0.25))
-    with pytest.raises(BudgetError):
+    with pytest.raises(BudgetExceededError):
         await ledger.reserve(Reservation(1, 10, 1.25))
 
 
@@ -393,7 +393,7 @@ def test_no_order_of_calls_of_several_questions_passes_the_limit(
     in_flight: list[tuple[Ledger, Reservation, float]] = []
     for most, share, others in calls:
         ledger, reservation = Ledger(Budget(), spend_limits=[spend_limit]), Reservation(1, most, most / 100)
-        with suppress(BudgetError):
+        with suppress(BudgetExceededError):
             ledger.try_reserve(reservation, now=0.0)
             in_flight.append((ledger, reservation, reservation.usd * share))
         while len(in_flight) > others:

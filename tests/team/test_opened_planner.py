@@ -221,7 +221,7 @@ async def test_a_plan_that_could_break_the_budget_is_not_paid_for(tmp_path: Path
         trace = await answer(path, budget=Budget(usd=0.02))
         assert [request.body["model"] for request in server.requests] == ["small-1"]
         assert (trace.status, trace.answer) == ("degraded", "Goethe, says small-1.")
-        assert trace.rounds[0].error_kind == "budget_refused"
+        assert trace.rounds[0].error_kind == "budget_exceeded"
         nothing = await answer(path, budget=Budget(usd=0.001))
         assert (nothing.status, nothing.cost_usd) == ("failed", 0.0)
         assert len(server.requests) == 1
@@ -249,7 +249,7 @@ async def test_a_planner_is_checked_by_asking_it_for_a_plan(tmp_path: Path) -> N
         calls = len(server.requests)
         refused = await checked(SharedSpendLimit(None, "run", 0.0))
         await pool.close()
-    assert (refused.error, len(server.requests)) == ("budget", calls)
+    assert (refused.error, len(server.requests)) == ("budget_exceeded", calls)
     assert spend_limit.spent_usd == pytest.approx(well.spent.cost_usd)
     assert (well.worker, well.role, well.answered, well.text) == ("conductor:large", "planner", True, PLAN)
     assert well.spent.cost_usd > 0

@@ -3,7 +3,7 @@
 import pytest
 
 from podium.calls import Dispatcher
-from podium.errors import BudgetError, ConfigError, UsageError, WorkerError
+from podium.errors import BudgetExceededError, ConfigError, UsageError, WorkerError
 from podium.evals.evaluation import evaluate
 from podium.spending.shared_spend_limit import SharedSpendLimit
 from podium.tasks.graders.text_graders import Exact
@@ -69,7 +69,7 @@ async def test_kept_utilities_give_the_same_controller_without_a_new_epoch():
 async def test_controller_search_stops_at_its_budget_and_ignores_failed_teams():
     (free,) = await epochs(scripted(), TASKS, epochs=1)
     spend_limit = SharedSpendLimit(None, "run", 0.5 * free.cost_usd)
-    with pytest.raises(BudgetError):
+    with pytest.raises(BudgetExceededError):
         await epochs(scripted(), TASKS, epochs=1, dispatcher=Dispatcher(spend_limits=[spend_limit]))
     broken = scripted(WorkerError("It is down.", kind="server_error"))
     with pytest.raises(UsageError, match="failed on all questions of epoch 1"):

@@ -3,7 +3,7 @@
 import pytest
 
 from podium.calls import Dispatcher
-from podium.errors import BudgetError, ConfigError, UsageError, WorkerError
+from podium.errors import BudgetExceededError, ConfigError, UsageError, WorkerError
 from podium.evals.evaluation import evaluate
 from podium.spending.shared_spend_limit import SharedSpendLimit
 from podium.tasks.graders.text_graders import Exact
@@ -80,7 +80,7 @@ async def test_a_dollar_costs_reward_and_a_budget_that_ends_stops_the_training()
     dear = await anext(training)
     lost = [before - after for before, after in zip(free.scores, dear.scores, strict=True)]
     assert sum(lost) == pytest.approx(free.cost_usd / SMALL.replications)
-    with pytest.raises(BudgetError, match="raise the run's budget"):
+    with pytest.raises(BudgetExceededError, match="raise the run's budget"):
         await anext(training)
 
 

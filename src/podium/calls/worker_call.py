@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from podium.calls.dispatcher import Dispatcher
 from podium.calls.input_bound import InputTokenBound
 from podium.calls.rate_limiter import Permit
-from podium.errors import BudgetError, WorkerError
+from podium.errors import BudgetExceededError, WorkerError
 from podium.spending import Ledger, Reservation
 from podium.trace import Attempt, Reply
 from podium.types import DEFAULT_OPTIONS, AnswerOptions, Budget, Message, Receipt, Spent, Usage, fast_replace
@@ -160,7 +160,7 @@ class WorkerCall:
 
         Raises:
             WorkerError: the worker failed for good, or a limit refuses to try it again; or see `get_or_call`.
-            BudgetError: a limit refuses the first try.
+            BudgetExceededError: a limit refuses the first try.
             StoreError: the response cache cannot be read or written.
         """
         cache = self._context.dispatcher.cache
@@ -177,7 +177,7 @@ class WorkerCall:
                 return await (self._try() if slow_s is None else self._try_with_hedge(slow_s))
             except WorkerError as error:
                 failure = error
-            except BudgetError as refusal:
+            except BudgetExceededError as refusal:
                 if not retry:
                     raise
                 raise WorkerError(f"{failure} It is not tried again: {refusal}", kind=failure.kind) from None
@@ -226,7 +226,7 @@ class WorkerCall:
         """Make a second try if the budgets allow it. Otherwise return the result of the first."""
         try:
             return await self._try(hedge=True)
-        except BudgetError:
+        except BudgetExceededError:
             return await asyncio.shield(first)
 
     async def _try(self, *, hedge: bool = False, begun: asyncio.Future[None] | None = None) -> Reply:
@@ -283,7 +283,7 @@ class WorkerCall:
         bound = self._channel.input_bound
         if not bound.is_calibrated:
             reservation = self._reservation(bound.first_call_bound(self._size))
-            with suppress(BudgetError):
+            with suppress(BudgetExceededError):
                 await self._context.ledger.reserve(reservation, final=False)
                 return reservation, None
             lock = self._context.dispatcher.first_call_lock

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from podium.errors import BudgetError, StoreError, WorkerError
+from podium.errors import BudgetExceededError, StoreError, WorkerError
 from podium.event_loops import PerLoop
 from podium.files import replace_file
 from podium.spending.shared_spend_limit import default_state_path
@@ -199,7 +199,7 @@ class FormatNegotiator:
         async with await self._probing.get():
             obeyed = self._verdicts.get(self._worker)
             if obeyed is None:
-                with suppress(TimeoutError, BudgetError):
+                with suppress(TimeoutError, BudgetExceededError):
                     async with asyncio.timeout(_PROBE_S):
                         obeyed = await _probe(ask, self.url)
                 if obeyed is None:

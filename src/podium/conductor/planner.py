@@ -20,7 +20,7 @@ from podium.conductor.prompt import (
     second_prompt,
     thinking_prompt,
 )
-from podium.errors import BudgetError, UsageError, WorkerError
+from podium.errors import BudgetExceededError, UsageError, WorkerError
 from podium.planner import Planner, PlanRequest
 from podium.trace import Plan
 from podium.types import SEED_PREFIX_CHARS, fast_replace
@@ -65,7 +65,7 @@ class Conductor(Planner):
 
         Raises:
             WorkerError: the worker that writes plans did not answer.
-            BudgetError: a limit refuses the first try.
+            BudgetExceededError: a limit refuses the first try.
             UsageError: the prompt is longer than the policy can read.
         """
         prompt = self._prompt_for(request)
@@ -86,7 +86,7 @@ class Conductor(Planner):
         again = second_prompt(messages, first.text, first.decision, prompt)
         try:
             completion = await complete(again, self._plan_sampling(request, 1))
-        except (WorkerError, BudgetError, UsageError) as error:
+        except (WorkerError, BudgetExceededError, UsageError) as error:
             # A UsageError says that the prompt with the first completion in it is too long.
             unanswered = replace(
                 first.decision, message=f"{first.decision.message} A second try failed: {error}"

@@ -94,7 +94,7 @@ class Policy(Protocol):
 
         Raises:
             WorkerError: the worker did not answer, after all retries.
-            BudgetError: a limit refuses the first try.
+            BudgetExceededError: a limit refuses the first try.
             UsageError: the messages are longer than the policy can read.
         """
         ...

@@ -13,7 +13,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from podium.conductor.prompt import PolicyNumbering
-from podium.errors import BudgetError, UsageError, WorkerError
+from podium.errors import BudgetExceededError, UsageError, WorkerError
 from podium.planner import Learner, Planner, PlanRequest
 from podium.trace import Plan, Trace
 from podium.workflow import PlanError, Workflow, needed_steps
@@ -134,7 +134,7 @@ class QuarantinePlanner(Learner):
         shown = PolicyNumbering(tuple(k for k in range(len(request.pool)) if k not in hidden))
         try:
             second = shown.to_pool(await self._planner.plan(shown.to_policy(request)))
-        except (WorkerError, BudgetError, UsageError):
+        except (WorkerError, BudgetExceededError, UsageError):
             return first
         if isinstance(second.decision, PlanError):
             return first.with_rejected(second, second.decision)

@@ -311,7 +311,7 @@ async def evaluate(
 
     Raises:
         UsageError: no tasks, or questions that the planner cannot take.
-        BudgetError: a spend limit refused a call. The same evaluation can be made again.
+        BudgetExceededError: a spend limit refused a call. The same evaluation can be made again.
     """
     done = count(1)
 
@@ -332,7 +332,7 @@ async def evaluate_together(jobs: Sequence[EvaluationJob], *, concurrency: int) 
     the machine need not load them again.
 
     Raises:
-        UsageError, BudgetError: see `evaluate`.
+        UsageError, BudgetExceededError: see `evaluate`.
     """
     turns: defaultdict[int, list[EvaluationJob]] = defaultdict(list)
     models_of_host: defaultdict[str, list[str]] = defaultdict(list)

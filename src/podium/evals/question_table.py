@@ -16,7 +16,7 @@ from typing import Self
 
 from podium.calls import Dispatcher
 from podium.calls.dispatcher import RESPONSES, open_dispatcher
-from podium.errors import BudgetError
+from podium.errors import BudgetExceededError
 from podium.evals.answer_files import AnswerFiles, OnAnswer, ShowProgress, accuracy_so_far, answers_key
 from podium.evals.evaluation import EvaluationJob, evaluate_together, evaluation_runner, is_missing
 from podium.rollout import Rollout
@@ -107,7 +107,7 @@ async def answer_table(
 
     Raises:
         UsageError: a planner cannot be opened.
-        BudgetError: a spend limit refused a call. The answers until then are kept.
+        BudgetExceededError: a spend limit refused a call. The answers until then are kept.
     """
     table = planners[0].table
     files = AnswerFiles(table.folder, on_answer)
@@ -207,6 +207,6 @@ async def ask_each_alone(
     try:
         for of_part in asked:
             await answer_table(of_part, dispatcher, answered)
-    except BudgetError as error:
+    except BudgetExceededError as error:
         progress.refusal = dispatcher.refusal or str(error)
     return progress

@@ -1,6 +1,6 @@
 """One step's call: calls the worker, then its fallbacks.
 
-Here a `WorkerError` and a `BudgetError` become data. Any other exception of a worker is a bug and escapes.
+Here a `WorkerError` and a `BudgetExceededError` become data. Any other exception of a worker is a bug and escapes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Literal
 
 from podium.calls import AttemptLog, WorkerCall
 from podium.calls.worker_call import MakeListeners
-from podium.errors import BudgetError, WorkerError
+from podium.errors import BudgetExceededError, WorkerError
 from podium.executor.question_context import QuestionContext
 from podium.fencing import remove_fences
 from podium.trace import Reply
@@ -70,7 +70,7 @@ async def call_with_fallbacks(
         )
         try:
             answer = _answer(await call.run(), candidate.worker, request)
-        except BudgetError as refusal:
+        except BudgetExceededError as refusal:
             if not answers:
                 return FailedCall("failed" if failures else "refused", " ".join([*failures, str(refusal)]))
             break

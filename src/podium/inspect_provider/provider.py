@@ -122,7 +122,7 @@ def _refuse(tools: list[ToolInfo], config: GenerateConfig) -> None:
 def _plan_was_invalid(trace: Trace) -> bool:
     """Whether no worker was called because the plan was invalid: the answer is then wrong, and nothing failed."""
     return not trace.spans and all(
-        round_.error_kind not in (None, "planner_failed", "budget_refused", "time_is_up")
+        round_.error_kind not in (None, "planner_failed", "budget_exceeded", "time_is_up")
         for round_ in trace.rounds
     )
 

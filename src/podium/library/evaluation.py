@@ -40,7 +40,7 @@ async def evaluate(
 
     Raises:
         UsageError: the tasks are missing or cannot be read.
-        BudgetError: the day's budget is spent.
+        BudgetExceededError: the day's budget is spent.
     """
     if isinstance(tasks, str | Path):
         tasks = list(open_tasks(str(tasks), split, size=questions, seed=seed, pool=team.pool))

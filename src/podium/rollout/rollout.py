@@ -16,7 +16,7 @@ from pydantic import Field
 from pydantic_core import PydanticSerializationError
 
 from podium.calls import CallContext, Dispatcher
-from podium.errors import BudgetError, GraderError
+from podium.errors import BudgetExceededError, GraderError
 from podium.rollout.data_fingerprint import grader_settings, value_digest
 from podium.spending import Ledger
 from podium.tasks.graders.base import GraderSettings
@@ -142,7 +142,7 @@ def _short_span(span: Span) -> Span:
 
 
 def _failed(round_: RoundTrace) -> bool:
-    if round_.error_kind in ("planner_failed", "budget_refused"):
+    if round_.error_kind in ("planner_failed", "budget_exceeded"):
         return True
     failed = {
         span.position for span in round_.spans if span.status == "failed" and not _is_injected_failure(span)
@@ -178,7 +178,7 @@ async def run_rollout(
         trace_id, after: as for `Runner.answer`.
 
     Raises:
-        BudgetError: a spend limit refused a call. Then the rollout is no evidence about its plan.
+        BudgetExceededError: a spend limit refused a call. Then the rollout is no evidence about its plan.
     """
     trace = await runner.answer(task.question, seed=seed, sample=sample, trace_id=trace_id, after=after)
     _check_spend_limits(runner, trace)
@@ -192,7 +192,7 @@ async def grade_answer(task: Task, answer: str | None, dispatcher: Dispatcher) -
     a pool, so of the dispatcher's limits only the budgets in dollars apply to it.
 
     Raises:
-        BudgetError: a spend limit refused a judge's call.
+        BudgetExceededError: a spend limit refused a judge's call.
     """
     if answer is None:
         return Grade(score=0.0)
@@ -209,7 +209,7 @@ async def grade_answer(task: Task, answer: str | None, dispatcher: Dispatcher) -
         grade = await task.grade(answer)
     except GraderError as error:
         if dispatcher.refusal is not None:  # A judge's call was not tried again.
-            raise BudgetError(dispatcher.refusal) from None
+            raise BudgetExceededError(dispatcher.refusal) from None
         grade = Grade(score=0.0, cost_usd=error.cost_usd, failure=str(error))
     # A grader of another package may call a model by itself. Then its cost is known only now.
     if (uncharged_usd := grade.cost_usd - ledger.spent.cost_usd) > 0:
@@ -233,7 +233,7 @@ class RolloutJob:
         """Make the rollout.
 
         Raises:
-            BudgetError: see `run_rollout`.
+            BudgetExceededError: see `run_rollout`.
         """
         rollout = self.ungraded
         if rollout is None:
@@ -247,16 +247,16 @@ async def run_rollouts(jobs: Iterable[RolloutJob], *, concurrency: int) -> None:
     """Make rollouts, at most `concurrency` at once. The next job is taken when there is room for it.
 
     Raises:
-        BudgetError: a spend limit refused a call. Other rollouts in flight have ended and are kept, since they are paid
-            for.
+        BudgetExceededError: a spend limit refused a call. Other rollouts in flight have ended and are kept, since they
+            are paid for.
     """
-    waiting, refusals = iter(jobs), list[BudgetError]()
+    waiting, refusals = iter(jobs), list[BudgetExceededError]()
 
     async def work() -> None:
         while not refusals and (job := next(waiting, None)) is not None:
             try:
                 rollout = await job.run()
-            except BudgetError as error:
+            except BudgetExceededError as error:
                 refusals.append(error)
                 return
             job.on_rollout(rollout)
@@ -270,10 +270,10 @@ async def run_rollouts(jobs: Iterable[RolloutJob], *, concurrency: int) -> None:
 
 
 def _check_spend_limits(runner: Runner, trace: Trace) -> None:
-    """Raise a BudgetError if a spend limit refused a call that this question needed."""
+    """Raise a BudgetExceededError if a spend limit refused a call that this question needed."""
     refusal = runner.dispatcher.refusal
     unanswered = (span for span in trace.spans if span.error is not None and span.status != "skipped")
     if refusal is not None and any(unanswered):
         if runner.dispatcher.cache is not None:
             refusal += " The answers that were paid for are kept; run the same command again to continue."
-        raise BudgetError(refusal)
+        raise BudgetExceededError(refusal)

@@ -84,7 +84,7 @@ class ScoringClient:
         """Have the service run and reward the latest plan of a rollout.
 
         Raises:
-            BudgetError: the dollars that the service's run or the day may cost are spent.
+            BudgetExceededError: the dollars that the service's run or the day may cost are spent.
             PodiumError: the errors that `prompt` raises.
         """
         return await self._ask("POST", "score", _SCORE, request)

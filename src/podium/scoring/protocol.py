@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self
 
 from pydantic import Field
 
-from podium.errors import BudgetError, ConfigError, PodiumError, ServiceError, StoreError, UsageError
+from podium.errors import BudgetExceededError, ConfigError, PodiumError, ServiceError, StoreError, UsageError
 from podium.rollout import Reward
 from podium.rollout.collapse import PlanStructure
 from podium.types import FrozenModel, Message
@@ -97,7 +97,13 @@ class ErrorReply(FrozenModel):
         return kinds.get(self.kind, ServiceError)(self.message)
 
 
-_KINDS: tuple[type[PodiumError], ...] = (BudgetError, ConfigError, UsageError, StoreError, ServiceError)
+_KINDS: tuple[type[PodiumError], ...] = (
+    BudgetExceededError,
+    ConfigError,
+    UsageError,
+    StoreError,
+    ServiceError,
+)
 """The kinds of errors. Each class comes before its base classes."""
 
 
@@ -108,7 +114,7 @@ class ScoringBackend(Protocol):
         """The messages of the prompt for a rollout's next plan. None if no further round follows.
 
         Raises:
-            BudgetError: the dollars that the run or the day may cost are spent.
+            BudgetExceededError: the dollars that the run or the day may cost are spent.
             ConfigError: the session has no such task.
         """
         ...
@@ -120,7 +126,7 @@ class ScoringBackend(Protocol):
         the same answers again.
 
         Raises:
-            BudgetError: the dollars that the run or the day may cost are spent.
+            BudgetExceededError: the dollars that the run or the day may cost are spent.
             ConfigError: the session has no such task.
         """
         ...

@@ -21,7 +21,7 @@ from aiohttp import web
 from pydantic import TypeAdapter, ValidationError
 from yarl import URL
 
-from podium.errors import BudgetError, ConfigError, PodiumError, ServiceError, UsageError
+from podium.errors import BudgetExceededError, ConfigError, PodiumError, ServiceError, UsageError
 from podium.scoring.protocol import SETTINGS_HEADER, ErrorReply, RolloutRequest
 from podium.scoring.session import ScoringSession
 from podium.types import Message
@@ -36,7 +36,7 @@ _BACKLOG = 2048
 _LOCAL = ("127.0.0.1", "::1", "localhost")
 """The names under which this machine reaches itself."""
 _STATUSES: tuple[tuple[type[PodiumError], int], ...] = (
-    (BudgetError, 402),
+    (BudgetExceededError, 402),
     (UsageError, 400),
     (PodiumError, 503),
 )

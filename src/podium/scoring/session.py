@@ -19,7 +19,7 @@ from typing import Any, Self
 from podium.calls import Dispatcher
 from podium.conductor.prompt import build_prompt
 from podium.config import closest_name
-from podium.errors import BudgetError, ConfigError
+from podium.errors import BudgetExceededError, ConfigError
 from podium.executor import ExecutionSettings
 from podium.planner import EarlierRound, PlanRequest, PrewrittenPlans, earlier_rounds_of
 from podium.rollout import RewardSettings, Rollout, reward, round_reward, run_rollout
@@ -212,7 +212,7 @@ class ScoringSession:
                 trace_id=key,
                 after=None if before is None else _paid_before(before.trace),
             )
-        except BudgetError:
+        except BudgetExceededError:
             # The caller gives up the whole batch. Let the calls in flight of its other rollouts end first, so that
             # their responses, which are paid for, are kept.
             for spend_limit in self.dispatcher.shared_limits:

@@ -96,7 +96,7 @@ class PlannerCatalogue:
         budget refused says nothing about the planner."""
         self._checked_at = time.monotonic()
         result = await check_planner(self._team)
-        if result.error != "budget":
+        if result.error != "budget_exceeded":
             self._remember(None if result.answered else result.text)
         return result
 
@@ -113,7 +113,7 @@ class PlannerCatalogue:
     def record_plan(self, name: str, error: PlanError | None) -> None:
         """Remember whether the configured planner answered, after a question that it planned. A plan that the
         question's budget refused or cut short says nothing about the planner."""
-        stopped = error is not None and error.kind in ("budget_refused", "time_is_up")
+        stopped = error is not None and error.kind in ("budget_exceeded", "time_is_up")
         if self._team.planner.name != name or stopped:
             return
         self._remember(error.message if error is not None and error.kind == "planner_failed" else None)

@@ -24,7 +24,7 @@ from podium.workflow import Workflow, render
 
 _PASSED_ON = ("length", "content_filter")
 """Finish reasons of a provider that a reply keeps. Every other reason becomes "stop"."""
-_OUT_OF_BUDGET = ("time_is_up", "budget_refused")
+_OUT_OF_BUDGET = ("time_is_up", "budget_exceeded")
 """Kinds of plan errors that mean that a budget stopped the planner."""
 
 

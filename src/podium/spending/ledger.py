@@ -15,7 +15,7 @@ from functools import reduce
 from operator import add
 from typing import Self
 
-from podium.errors import BudgetError
+from podium.errors import BudgetExceededError
 from podium.spending.spend_limit import InMemorySpendLimit, SpendLimit, SpendLimitError
 from podium.types import Budget, Limits, Price, Receipt, Spent, fast_replace
 
@@ -105,7 +105,7 @@ class Ledger:
             final: whether a spend limit records that it refused. Pass False if a smaller reservation is tried next.
 
         Raises:
-            BudgetError: the call could break a limit.
+            BudgetExceededError: the call could break a limit.
         """
         clock = asyncio.get_running_loop().time
         while True:
@@ -117,7 +117,7 @@ class Ledger:
                     if final:
                         spend_limit.refusal = str(refusal)
                     raise
-            except BudgetError:
+            except BudgetExceededError:
                 if not await self._wait_for_room(reservation, clock()):
                     raise
 
@@ -125,7 +125,7 @@ class Ledger:
         """Reserve without waiting, for a call that the question does not need. `now` is the event loop's clock.
 
         Raises:
-            BudgetError: the call could break a limit.
+            BudgetExceededError: the call could break a limit.
         """
         self._check_counts(reservation, now)
         self._reserve_usd(reservation.usd)
@@ -138,22 +138,22 @@ class Ledger:
         """Whether there is room for such a call now. Nothing stays reserved."""
         try:
             self.try_reserve(reservation, now)
-        except BudgetError:
+        except BudgetExceededError:
             return False
         self.settle(reservation, Spent())
         return True
 
     def _check_counts(self, reservation: Reservation, now: float) -> None:
-        """Raise a BudgetError if the budget's calls, tokens or seconds do not allow the call."""
+        """Raise a BudgetExceededError if the budget's calls, tokens or seconds do not allow the call."""
         budget, totals = self.budget, self.totals
         if self.deadline is not None and now >= self.deadline:
-            raise BudgetError(self.time_is_up)
+            raise BudgetExceededError(self.time_is_up)
         if budget.calls is not None and totals.calls + reservation.calls > budget.calls:
-            raise BudgetError(f"The budget of {budget.calls} calls is used up.")
+            raise BudgetExceededError(f"The budget of {budget.calls} calls is used up.")
         tokens = totals.tokens + totals.reserved_tokens
         if budget.tokens is not None and tokens + reservation.tokens > budget.tokens:
             left = max(0, budget.tokens - tokens)
-            raise BudgetError(
+            raise BudgetExceededError(
                 f"The call could take {reservation.tokens} tokens, and {left} of the budget's {budget.tokens} are "
                 "left: raise the budget's tokens or lower the worker's max_tokens."
             )
@@ -223,7 +223,7 @@ class Ledger:
         """Reserve what the call in the block may take, and settle what its receipt says, however the call ends.
 
         Raises:
-            BudgetError: the call could break a limit. The block is not entered.
+            BudgetExceededError: the call could break a limit. The block is not entered.
         """
         await self.reserve(reservation)
         try:

@@ -11,7 +11,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Protocol
 
-from podium.errors import BudgetError
+from podium.errors import BudgetExceededError
 from podium.types import MAX_USD
 
 NANO_PER_USD = 10**9
@@ -23,7 +23,7 @@ def to_nano(usd: float) -> int:
     return round(min(usd, 2 * MAX_USD) * NANO_PER_USD)
 
 
-class SpendLimitError(BudgetError):
+class SpendLimitError(BudgetExceededError):
     """A spend limit refuses a call."""
 
     def __init__(self, message: str, spend_limit: SpendLimit) -> None:

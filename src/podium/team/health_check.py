@@ -16,7 +16,7 @@ from typing import Literal
 from podium.calls.dispatcher import open_dispatcher
 from podium.calls.worker_call import first_reservation
 from podium.conductor.plan_format import FORMAT_WORDS
-from podium.errors import BudgetError, UsageError, WorkerError
+from podium.errors import BudgetExceededError, UsageError, WorkerError
 from podium.spending import Ledger, SpendLimit
 from podium.team.opened_planner import OpenedPlanner, open_planner
 from podium.team.settings import TeamSettings
@@ -43,8 +43,8 @@ class CheckResult:
     text: str
     """The reply, or why there is none."""
     error: str | None = None
-    """The kind of the `WorkerError`; "budget" if the call was refused before it began; of the planner also "no_plan" or
-    "usage"."""
+    """The kind of the `WorkerError`; "budget_exceeded" if the call was refused before it began; of the planner also
+    "no_plan" or "usage"."""
     spent: Spent = Spent()
     remedy: str | None = None
     """What the user can do about the failure. None if there is no failure, or if `text` says it."""
@@ -104,8 +104,8 @@ async def check_workers(
             try:
                 async with ledger.paying(first_reservation(worker, request.messages), request.receipt):
                     return await _answer(worker, request, limit_s)
-            except BudgetError as refusal:
-                return CheckResult(worker.profile.name, False, 0.0, str(refusal), "budget")
+            except BudgetExceededError as refusal:
+                return CheckResult(worker.profile.name, False, 0.0, str(refusal), "budget_exceeded")
 
     async with asyncio.TaskGroup() as group:
         checks = [group.create_task(ask(worker)) for worker in workers]
@@ -139,8 +139,8 @@ async def _answer(worker: Worker, request: Request, limit_s: float | None) -> Ch
 
 
 async def check_planner(team: Team, limit_s: float | None = None) -> CheckResult:
-    """Let the planner plan one small question, which costs as much as a plan. The error is "budget" if the budget of a
-    question or a spend limit refuses the plan."""
+    """Let the planner plan one small question, which costs as much as a plan. The error is "budget_exceeded" if the
+    budget of a question or a spend limit refuses the plan."""
     error: str | None = None
     started, receipt = time.perf_counter(), Receipt()
     try:
@@ -148,8 +148,8 @@ async def check_planner(team: Team, limit_s: float | None = None) -> CheckResult
             plan = await team.runner.write_plan(Question(text=_TO_PLAN), seed="check", receipt=receipt)
     except (WorkerError, UsageError) as failure:
         text, error = str(failure), failure.kind if isinstance(failure, WorkerError) else "usage"
-    except BudgetError as refusal:
-        text, error = str(refusal), "budget"
+    except BudgetExceededError as refusal:
+        text, error = str(refusal), "budget_exceeded"
     except TimeoutError:
         if not limit.expired():
             raise

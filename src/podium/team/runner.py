@@ -17,7 +17,7 @@ from typing import Self
 
 from podium import __version__
 from podium.calls import Dispatcher
-from podium.errors import BudgetError, StoreError, UsageError, WorkerError, flatten_group
+from podium.errors import BudgetExceededError, StoreError, UsageError, WorkerError, flatten_group
 from podium.executor import (
     EarlyStart,
     Execution,
@@ -163,7 +163,7 @@ class Runner:
 
         Raises:
             WorkerError: the planner's model did not answer.
-            BudgetError: a limit refuses the plan.
+            BudgetExceededError: a limit refuses the plan.
         """
         run = _QuestionRun(self, question, seed)
         round_ = run.begin_round(0)
@@ -229,7 +229,7 @@ class _QuestionRun:
         strict: bool = False,
     ) -> Plan:
         """The plan of a round. If planning fails or the plan cannot run, its decision is a `PlanError`. Where it is
-        `strict`, the planner's `WorkerError` or `BudgetError` is raised."""
+        `strict`, the planner's `WorkerError` or `BudgetExceededError` is raised."""
         context, planner, ledger = self._context, self._runner.planner, round_.planning
         tells_unloaded = self._runner.shows_unloaded_models
         request = PlanRequest(
@@ -252,10 +252,10 @@ class _QuestionRun:
             if not limit.expired():
                 raise
             plan = Plan("", PlanError("time_is_up", ledger.time_is_up))
-        except (WorkerError, BudgetError) as error:
+        except (WorkerError, BudgetExceededError) as error:
             if strict:
                 raise
-            kind = "budget_refused" if isinstance(error, BudgetError) else "planner_failed"
+            kind = "budget_exceeded" if isinstance(error, BudgetExceededError) else "planner_failed"
             plan = Plan("", PlanError(kind, f"{planner.name}: {error}"))
         else:
             assert plan.spent == Spent() or ledger.spent != Spent(), (

@@ -201,7 +201,7 @@ class Team:
 
         Raises:
             WorkerError: the chat model that conducts did not answer.
-            BudgetError: a limit refuses the plan.
+            BudgetExceededError: a limit refuses the plan.
         """
         return await self.runner.write_plan(_question(question), seed=_seed(seed))
 

@@ -148,7 +148,8 @@ class RolloutCollector:
             and "score" from then until the last score.
 
         Raises:
-            PodiumError: one rank could not get a prompt or a score. Every rank raises the error, such as a BudgetError.
+            PodiumError: one rank could not get a prompt or a score. Every rank raises the error, such as a
+                BudgetExceededError.
             UsageError: the start does not pass the gate.
             TrainingInterruptedError: the run got a signal to stop.
         """

@@ -46,7 +46,7 @@ def run_sft(
         make_dispatcher: opens the dispatcher with the budget and the response cache of the judges that grade traces.
 
     Raises:
-        BudgetError: the dollars of the run or the day do not suffice to grade the traces.
+        BudgetExceededError: the dollars of the run or the day do not suffice to grade the traces.
         CheckpointError: the start is no checkpoint that can be trained.
         ConfigError: pool, tasks, examples, levels or a trainer's setting cannot be used.
         RunMismatchError: the folder belongs to another configuration.

@@ -59,7 +59,7 @@ async def try_workers(
     """Ask all workers at once.
 
     Raises:
-        BudgetError: the dollars of the day are spent.
+        BudgetExceededError: the dollars of the day are spent.
     """
     async with asyncio.TaskGroup() as group:
         trials = [group.create_task(_try_worker(worker, task, pool, dispatcher)) for worker, task in pairs]

@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import Executable
 
 from key_storage import KeyStorage
-from podium.errors import APIError, BudgetError, StoreError
+from podium.errors import APIError, BudgetExceededError, StoreError
 from podium.server.keys import Caller, Keys
 from podium.server.keys.caller import NANO_PER_USD
 from podium.server.keys.key_budget import KeyBudget
@@ -48,7 +48,7 @@ class Replica:
         question, hold = ledger(self.key_budget), Reservation(1, 10, most)
         try:
             await question.reserve(hold)
-        except BudgetError as refusal:
+        except BudgetExceededError as refusal:
             self.refusals.append(str(refusal))
             return
         self.begun.set()
@@ -165,7 +165,7 @@ async def test_a_planner_is_charged_without_a_reservation(storage: KeyStorage) -
     replica = Replica(storage, caller)
     question = ledger(replica.key_budget)
     question.charge(Spent(cost_usd=0.7))
-    with pytest.raises(BudgetError):  # Also before it is booked.
+    with pytest.raises(BudgetExceededError):  # Also before it is booked.
         await question.reserve(Reservation(1, 1, 0.4))
     await question.reserve(Reservation(1, 1, 0.3))
     question.settle(Reservation(1, 1, 0.3), Spent(cost_usd=0.3))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from trl.trainer.grpo_trainer import GRPOTrainer
 
-from podium.errors import BudgetError
+from podium.errors import BudgetExceededError
 from podium.scoring import RolloutRequest, Score
 from podium.train.engine import TrainingJob
 from podium.train.settings import TrainSettings
@@ -41,7 +41,7 @@ class SpentBudget(SlowWorkers):
 
     async def score(self, request: RolloutRequest) -> Score:
         if request.rollout == 0:
-            raise BudgetError("The budget is spent.")
+            raise BudgetExceededError("The budget is spent.")
         await asyncio.sleep(2.0)
         self._events.append("paid")
         return Score(reward=1.0)
@@ -84,7 +84,7 @@ async def test_spent_budget_ends_the_run_after_calls_of_other_rollouts(
     events: list[str] = []
     job = _job(settings, tmp_path, SpentBudget(events))
 
-    with pytest.raises(BudgetError, match="The budget is spent"):
+    with pytest.raises(BudgetExceededError, match="The budget is spent"):
         await asyncio.to_thread(train, job)
 
     assert events == ["paid"] * 7

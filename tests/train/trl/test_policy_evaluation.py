@@ -11,7 +11,7 @@ import pytest
 
 from podium.conductor import Checkpoint, Conductor, open_policy
 from podium.conductor.policy import Sampling
-from podium.errors import BudgetError, ConfigError
+from podium.errors import BudgetExceededError, ConfigError
 from podium.evals import evaluate
 from podium.scoring import ScoringSession
 from podium.store import TraceStore
@@ -62,12 +62,12 @@ def test_resumed_run_makes_up_for_an_unpaid_evaluation(
 
     async def poor(self: ScoringSession, request: Any) -> Any:
         if request.group == "evaluation/42/7":
-            raise BudgetError("The budget is spent.")
+            raise BudgetExceededError("The budget is spent.")
         return await score(self, request)
 
     with monkeypatch.context() as patched:
         patched.setattr(ScoringSession, "score", poor)
-        with pytest.raises(BudgetError):
+        with pytest.raises(BudgetExceededError):
             train(settings, "halves")
     assert rows(tmp_path / "halves") == []
 

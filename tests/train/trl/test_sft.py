@@ -18,7 +18,7 @@ from trl.trainer.sft_config import SFTConfig
 
 from podium.calls import Dispatcher
 from podium.conductor.checkpoint import Checkpoint
-from podium.errors import BudgetError, ConfigError
+from podium.errors import BudgetExceededError, ConfigError
 from podium.planners.registry import open_baseline
 from podium.scoring import RolloutRequest, open_session
 from podium.spending.shared_spend_limit import SharedSpendLimit
@@ -306,7 +306,7 @@ async def test_a_judge_of_traces_is_paid_from_the_runs_budget(settings: Settings
             with closing(SharedSpendLimit(None, "run", 0.01)) as spend_limit:
                 yield Dispatcher(spend_limits=[spend_limit])
 
-        with pytest.raises(BudgetError, match="of the run's"):
+        with pytest.raises(BudgetExceededError, match="of the run's"):
             await asyncio.to_thread(run_sft, experiment, tmp_path / "run", make_dispatcher=poor)
         assert len(provider.requests) == asked
 

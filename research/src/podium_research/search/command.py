@@ -23,7 +23,7 @@ from podium.cli.questions import open_questions
 from podium.cli.run_settings import read_run_settings
 from podium.cli.team_options import CallOptions, Calls, open_limited_dispatcher
 from podium.cli.terminal import open_console
-from podium.errors import BudgetError, ConfigError, UsageError
+from podium.errors import BudgetExceededError, ConfigError, UsageError
 from podium.evals import evaluate
 from podium.executor import ExecutionSettings
 from podium.files import replace_file
@@ -288,7 +288,7 @@ async def _train(
                 console,
                 f"{unit} {done}/{settings.most}  reward {mean:.3f}, best {best:.3f}  {dollars(step.cost_usd)}",
             )
-    except BudgetError as error:
+    except BudgetExceededError as error:
         if not done:
             raise
         _say_budget_ended(console, f"{unit} {done} of {settings.most}", error)
@@ -315,7 +315,7 @@ async def _search_workflows(
                 sentence = f"{entry.tried.accuracy:.1%} right  {dollars(entry.tried.cost_usd)} a question"
             print_sentence(console, f"{what}  {sentence}")
         front = await choose(pool, tasks, settings, archive, dispatcher=dispatcher)
-    except BudgetError as error:
+    except BudgetExceededError as error:
         front = front_of(archive, pool, settings, min(settings.tried_on, len(tasks)))
         if not front.plans:
             raise
@@ -343,7 +343,7 @@ def print_sentence(console: Console, sentence: str) -> None:
     console.print(printable(sentence), soft_wrap=True)
 
 
-def _say_budget_ended(console: Console, done: str, error: BudgetError) -> None:
+def _say_budget_ended(console: Console, done: str, error: BudgetExceededError) -> None:
     print_sentence(
         console, f"The budget ended after {done}: {error} The same command with a larger budget continues."
     )

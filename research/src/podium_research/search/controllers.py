@@ -46,7 +46,7 @@ async def train_controller_live(
     Raises:
         ConfigError: the pool lacks a worker.
         UsageError: workers or the grader failed on all answers of an epoch.
-        BudgetError: a spend limit refused a call; calls in flight have ended, so a cache has their answers.
+        BudgetExceededError: a spend limit refused a call; calls in flight have ended, so a cache has their answers.
     """
     pool = pool if VOTE in pool.names else pool.joined([VoteWorker()])
     questions = tuple({task.question.text: task for task in tasks}.values())

@@ -15,7 +15,7 @@ import numpy as np
 
 from podium.calls import Dispatcher
 from podium.config import suggestion
-from podium.errors import BudgetError, ConfigError, UsageError
+from podium.errors import BudgetExceededError, ConfigError, UsageError
 from podium.evals.evaluation import Evaluation, evaluate
 from podium.executor import ExecutionSettings
 from podium.rollout import Rollout
@@ -82,7 +82,7 @@ async def train_head_live(
     Raises:
         ConfigError: the package `cmaes` is missing, or a worker.
         UsageError: workers or the grader failed on all answers of a generation.
-        BudgetError: a spend limit refused a call; calls in flight have ended, so a cache has their answers.
+        BudgetExceededError: a spend limit refused a call; calls in flight have ended, so a cache has their answers.
     """
     workers = head_workers(pool, settings.workers)
     start = settings.sigma * _START * np.asarray(Head.untrained(workers).weights)
@@ -130,7 +130,7 @@ async def _try(
 ) -> list[Evaluation]:
     """Try all heads on the same questions, with at most `settings.concurrency` questions at once."""
     tried: dict[int, Evaluation] = {}
-    refusals: list[BudgetError] = []
+    refusals: list[BudgetExceededError] = []
     pending = enumerate(heads)
 
     async def work() -> None:
@@ -148,7 +148,7 @@ async def _try(
                 tried[number] = await evaluate(
                     runner, tasks, concurrency=settings.concurrency, seed=f"head-search/{settings.seed}"
                 )
-            except BudgetError as error:
+            except BudgetExceededError as error:
                 # Not raised here: the other heads' calls in flight are paid for, so they may end.
                 refusals.append(error)
 

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Container, Sequence
 from dataclasses import dataclass, replace
 
 from podium.calls import Dispatcher
-from podium.errors import BudgetError, UsageError
+from podium.errors import BudgetExceededError, UsageError
 from podium.evals.evaluation import evaluate
 from podium.evals.json_file import JsonFile
 from podium.executor import ExecutionSettings
@@ -108,7 +108,7 @@ async def search_workflows(
         UsageError: there are no tasks, the writer did not answer, or workers or the grader failed on all questions of a
             workflow.
         ConfigError: the pool has no such writer.
-        BudgetError: a spend limit of the dispatcher refused a call.
+        BudgetExceededError: a spend limit of the dispatcher refused a call.
     """
     if not tasks:
         raise UsageError("There are no tasks to search workflows on: give at least one.")
@@ -267,7 +267,7 @@ class _Writer:
             )
             if trace.answer is None:
                 if refusal := self.runner.dispatcher.refusal:
-                    raise BudgetError(refusal)
+                    raise BudgetExceededError(refusal)
                 raise UsageError(
                     f"The search stopped, since the model that proposes did not answer. {trace.error}"
                 )

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from podium.calls import Dispatcher
 from podium.config.toml_text import toml_text
-from podium.errors import BudgetError, UsageError
+from podium.errors import BudgetExceededError, UsageError
 from podium.evals.question_table import QuestionTable, answer_table, failure_of
 from podium.evals.rating import find_clusters
 from podium.evals.study.study_inputs import StudyInputs
@@ -149,7 +149,7 @@ async def _test(name: str, table: QuestionTable, kinds: QuestionKinds, dispatche
         alone = table.with_questions([graded[test.id]]).alone(name)
         try:
             await answer_table([alone], dispatcher)
-        except BudgetError:
+        except BudgetExceededError:
             reason = OUT_OF_BUDGET
             break
         answer = alone.kept_answers()[test.id, 0]

@@ -18,7 +18,7 @@ import numpy as np
 from podium.calls import Dispatcher
 from podium.conductor.checkpoint import checkpoint_folder
 from podium.conductor.settings import ConductorSettings
-from podium.errors import BudgetError
+from podium.errors import BudgetExceededError
 from podium.evals.answer_files import ShowProgress, accuracy_so_far, answers_key
 from podium.evals.evaluation import Evaluation
 from podium.evals.fingerprints import fingerprint
@@ -67,7 +67,7 @@ async def measure_conductors(
     if not count and not checkpoint:
         return measured, notes
     for planner in _conductors(table, known, count, checkpoint, seed):
-        with suppress(BudgetError):
+        with suppress(BudgetExceededError):
             await answer_table([planner], dispatcher, accuracy_so_far(show, planner.missing(), dispatcher))
         rollouts = list(planner.kept_answers().values())
         if len(rollouts) < min(FEWEST, len(planner.table.questions)):

@@ -61,7 +61,7 @@ class PoolJudge:
 
         Raises:
             GraderError: the worker failed, or gave no verdict.
-            BudgetError: a spend limit refused the call.
+            BudgetExceededError: a spend limit refused the call.
         """
         judged = JudgedResponse(answer, question, rubric=RUBRIC_WITHOUT_REFERENCE)
         async with self._asking[judged]:

@@ -59,7 +59,7 @@ async def run_jobs(jobs: Sequence[SuiteJob], context: SuiteJobContext) -> None:
 
     Raises:
         UsageError: questions that the planner cannot take.
-        BudgetError: a spend limit refused a call.
+        BudgetExceededError: a spend limit refused a call.
     """
     concurrency = jobs[0].settings.concurrency
     async with (

@@ -44,7 +44,7 @@ async def run_suite(
 
     Raises:
         UsageError: a planner cannot take the questions.
-        BudgetError: a spend limit refused a call. The answers until then are kept.
+        BudgetExceededError: a spend limit refused a call. The answers until then are kept.
         PodiumError: a child process ended before its job ended.
     """
     results, sizes = AnswerFiles(run, on_answer), manifest.answers

@@ -79,7 +79,7 @@ class JudgedResponse:
 
         Raises:
             GraderError: the worker failed, or neither of two replies ended with a verdict.
-            BudgetError: a limit refuses a call.
+            BudgetExceededError: a limit refuses a call.
         """
         first = await self._verdict(worker, context, response_first=False)
         if not self.reference or not (first == "RIGHT" or unsure_beats_wrong):
@@ -179,7 +179,7 @@ class Judge(GraderSettings):
 
         Raises:
             GraderError: the worker failed, or gave no verdict.
-            BudgetError: a limit refuses a call.
+            BudgetExceededError: a limit refuses a call.
             ConfigError: the worker cannot be built; for example, its key is missing.
         """
         answer = extract(response, self.answer)
