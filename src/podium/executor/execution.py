@@ -202,7 +202,7 @@ class Execution:
             context.fence_mark,
             history=question.history,
             images=question.images if worker.profile.sees else None,
-            conversation=settings.messages,
+            conversation=context.conversation,
         )
         sent = (worker.profile.name, messages)
         duplicate_index = context.requests.count(sent)

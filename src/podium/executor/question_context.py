@@ -51,8 +51,6 @@ class ExecutionSettings(RetrySettings):
     """How workflows are run."""
 
     layout: StepLayout = "packed"
-    messages: tuple[Message, ...] | None = None
-    """The whole conversation, for a worker that is called directly. It replaces the question and its history."""
     run_all: bool = False
     """Whether steps that no other step needs are run too."""
     early_stop: bool = False
@@ -77,6 +75,9 @@ class QuestionContext(CallContext):
 
     settings: ExecutionSettings = ExecutionSettings()
     question: Question
+    conversation: tuple[Message, ...] | None = None
+    """The caller's own messages, which a worker that is called directly gets in place of the question and its
+    history."""
     pool: Pool
     fence_mark: str
     """The random mark in the fences of the question's messages (`make_fence_mark`)."""

@@ -158,6 +158,7 @@ class PreparedQuestion:
                 trace_id=self.trace_id,
                 on_event=self._recording(on_event, log),
                 streams=streams,
+                conversation=self.request.messages,
             )
         except TraceStoreError as error:
             if error.trace.answer is None:

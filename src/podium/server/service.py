@@ -31,7 +31,7 @@ from podium.team.opened_planner import OpenedPlanner, first_model
 from podium.team.sticky_worker import StickyWorkerPlanner
 from podium.team.team import Team
 from podium.trace import Trace
-from podium.types import Budget, Message, fast_replace
+from podium.types import Budget, fast_replace
 from podium.workers.pool import Pool
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class Service:
             runner = runner.with_spend_limits(spend_limit)
         if request.worker is not None:
             pool = worker_and_fallbacks(self.pool, caller, request)
-            return _direct_runner(runner, pool, request.worker, request.messages, budget)
+            return _direct_runner(runner, pool, request.worker, budget)
         pool = eligible_workers(self.pool, caller, request, self.planners)
         if approved is not None:
             return _approved_runner(runner, pool, approved, budget)
@@ -196,11 +196,9 @@ class Service:
             _LOG.error("Trace %s is not kept: %s", trace.id, error)
 
 
-def _direct_runner(
-    runner: Runner, pool: Pool, worker: str, messages: tuple[Message, ...] | None, budget: Budget
-) -> Runner:
+def _direct_runner(runner: Runner, pool: Pool, worker: str, budget: Budget) -> Runner:
     """The runner that calls one worker, the first of `pool`, with the caller's messages."""
-    settings = ExecutionSettings(layout="plain", messages=messages)
+    settings = ExecutionSettings(layout="plain")
     return replace(runner.for_one_plan(Single(worker), pool, budget), max_steps=1, settings=settings)
 
 

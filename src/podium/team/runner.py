@@ -33,7 +33,7 @@ from podium.team.events import Event, PlanReady, QuestionEnded, RoundEnded, Trac
 from podium.team.plan_check import check_plan, fallback_workflow
 from podium.team.round_history import OpenRound, RoundHistory
 from podium.trace import Plan, RoundTrace, Trace
-from podium.types import Budget, Question, Receipt, Spent, fast_replace
+from podium.types import Budget, Message, Question, Receipt, Spent, fast_replace
 from podium.workers.pool import Pool
 from podium.workflow import PlanError, Step, Workflow
 
@@ -100,6 +100,7 @@ class Runner:
         on_event: Callable[[Event], None] | None = None,
         streams: bool = False,
         after: Trace | None = None,
+        conversation: tuple[Message, ...] | None = None,
     ) -> Trace:
         """Answer `question`. Failed plans and workers are in the trace and are not raised.
 
@@ -115,6 +116,7 @@ class Runner:
                 last round that the budget allows is streamed, since after any other the planner may plan again.
             after: an answer by this pool to go on from. Its rounds count against `budget.rounds`; its calls, tokens,
                 dollars and seconds do not count.
+            conversation: messages in place of the question and its history, for a worker that is called directly.
 
         Raises:
             UsageError: the question is empty.
@@ -123,7 +125,15 @@ class Runner:
                 `trace`, which `on_event` was sent too, has what was answered and paid until then.
         """
         run = _QuestionRun(
-            self, question, seed, after, sample=sample, trace_id=trace_id, on_event=on_event, streams=streams
+            self,
+            question,
+            seed,
+            after,
+            sample=sample,
+            trace_id=trace_id,
+            on_event=on_event,
+            streams=streams,
+            conversation=conversation,
         )
         with run.tracing():
             for number in range(0 if after is None else len(after.rounds), self.budget.rounds):
@@ -188,6 +198,7 @@ class _QuestionRun:
         trace_id: str | None = None,
         on_event: Callable[[Event], None] | None = None,
         streams: bool = False,
+        conversation: tuple[Message, ...] | None = None,
         is_dry: bool = False,
     ) -> None:
         if not question.text.strip():
@@ -201,6 +212,7 @@ class _QuestionRun:
         self._on_event = on_event or (lambda event: None)
         self._context = QuestionContext(
             question=question,
+            conversation=conversation,
             pool=runner.pool,
             seed=seed,
             sample=sample,
