@@ -72,7 +72,7 @@ class KeyBudget:
 
     @property
     def exhausted(self) -> bool:
-        return self._balance.exhausted
+        return self._spent > self._allowance.nano
 
     def reserve(self, usd: float) -> None:
         """Reserve from this replica's sum. If that is too small, `wait_for_room` lets it grow if it can."""
