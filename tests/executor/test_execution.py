@@ -195,7 +195,7 @@ async def test_a_prompt_says_how_many_responses_are_missing(make_context):
         ScriptedWorker("3", ["4"]),
     ]
     await Execution(make_context(workers), workflow((), (), (0, 1), (0, 1, 2))).run()
-    assert [worker.requests[0].missing for worker in workers] == [(), (), (1,), (1, 2)]
+    assert [worker.requests[0].missing_responses for worker in workers] == [(), (), (1,), (1, 2)]
 
 
 @pytest.mark.parametrize(

@@ -104,11 +104,11 @@ async def test_responses_without_an_answer_have_no_vote_in_any_round() -> None:
 @pytest.mark.parametrize("layout", ["packed", "chat"])
 async def test_a_vote_without_the_responses_it_was_to_see_fails_for_good(layout: MessageLayout) -> None:
     for silent in ([], ["", " "]):
-        request = replace(_request(silent, layout), missing=(0, 1, 2))
+        request = replace(_request(silent, layout), missing_responses=(0, 1, 2))
         with pytest.raises(WorkerError, match="of the steps that it reads, 3 gave no response") as failed:
             await VoteWorker().answer(request)
         assert (failed.value.kind, failed.value.retryable) == ("missing", False)
-    some = replace(_request(["Answer: b"], layout), missing=(0, 1, 2))
+    some = replace(_request(["Answer: b"], layout), missing_responses=(0, 1, 2))
     assert (await VoteWorker().answer(some)).text == "1 of 1 responses agree.\nAnswer: b"
 
 

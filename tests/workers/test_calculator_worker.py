@@ -24,7 +24,7 @@ def request(
 ) -> Request:
     earlier = tuple(EarlierStep(i, f"part {i}", response) for i, response in enumerate(responses))
     shown = WorkerView(question, subtask, earlier)
-    return Request(build_messages(shown, layout, "0f"), seed="0", missing=missing)
+    return Request(build_messages(shown, layout, "0f"), seed="0", missing_responses=missing)
 
 
 async def said(asked: Request) -> str:

@@ -46,7 +46,9 @@ def asked(
 ) -> Request:
     earlier = tuple(EarlierStep(i, f"part {i}", response) for i, response in enumerate(responses))
     shown = WorkerView("What is it?", subtask, earlier)
-    return Request(build_messages(shown, "packed", "0f"), seed="0", missing=missing, options=options)
+    return Request(
+        build_messages(shown, "packed", "0f"), seed="0", missing_responses=missing, options=options
+    )
 
 
 def fenced(program: str) -> str:

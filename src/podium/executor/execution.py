@@ -218,7 +218,7 @@ class Execution:
             duplicate_index=duplicate_index,
             sample=context.sample,
             fence_mark=context.fence_mark,
-            missing=tuple(missing),
+            missing_responses=tuple(missing),
             executor_view=None if settings.layout == "plain" else view,
             options=self._options(position),
         )

@@ -43,7 +43,7 @@ class Request:
     """The number, from 0, of the request's sample among independent samples of the question."""
     fence_mark: str = ""
     """The random mark in the messages' fences. The cache ignores the mark, which is not part of the question."""
-    missing: tuple[int, ...] = ()
+    missing_responses: tuple[int, ...] = ()
     """Positions, from 0, of the responses that the worker should see but that are missing, since their steps failed or
     were skipped. Only tools read this, and their replies are not cached."""
     options: AnswerOptions = AnswerOptions()

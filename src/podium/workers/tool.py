@@ -30,7 +30,7 @@ def searched_texts(request: Request) -> list[str]:
     view = request.view
     shown = responses(view)
     results = [text for text in reversed(shown) if is_result(text)]
-    question = [] if shown or request.missing else [view.question]
+    question = [] if shown or request.missing_responses else [view.question]
     return [view.subtask, *results, *question]
 
 
@@ -60,9 +60,9 @@ def no_input_reply(request: Request, sentence: str) -> Reply:
     Raises:
         WorkerError: of kind "missing" if a step that the tool reads gave no response.
     """
-    if request.missing:
+    if silent := len(request.missing_responses):
         raise WorkerError(
-            f"It has nothing to work on: of the steps that it reads, {len(request.missing)} gave no response.",
+            f"It has nothing to work on: of the steps that it reads, {silent} gave no response.",
             kind="missing",
         )
     return free_reply(sentence)

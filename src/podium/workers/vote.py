@@ -90,9 +90,9 @@ class VoteWorker(Worker):
         """
         view = request.view
         responses = tool.responses(view)
-        read = len(responses) + len(request.missing)
+        read = len(responses) + len(request.missing_responses)
         weights = _weights(view.subtask, read)
-        shown = [weight for index, weight in enumerate(weights) if index not in request.missing]
+        shown = [weight for index, weight in enumerate(weights) if index not in request.missing_responses]
         votes = [vote_key(text) for text in responses]
         winner = _winner(votes, shown)
         if winner is None:
