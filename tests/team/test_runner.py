@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from full_disk_limit import full_disk_limit
 from podium.calls import Dispatcher
 from podium.errors import StoreError, UsageError, WorkerError
 from podium.executor import StepEnded, StepStarted
@@ -11,14 +12,13 @@ from podium.planner import EarlierRound, Planner, PlanRequest
 from podium.spending.shared_spend_limit import SharedSpendLimit
 from podium.team import Event, PlanReady, QuestionEnded, RoundEnded, Runner, TraceStoreError
 from podium.trace import Plan, Reply, Trace
-from podium.types import Budget, Limits, Question, Receipt, Spent, Usage
+from podium.types import Budget, Limits, Price, Profile, Question, Receipt, Spent, Usage
 from podium.workers.base import Request
 from podium.workers.calculator import NO_EXPRESSION, CalculatorWorker
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 from podium.workers.view import read_view
 from podium.workflow import Acceptance, Access, PlanError, Step, Workflow
-from unavailable_spend_limit import Away
 
 QUESTION = Question(text="What is 2 + 2?")
 BROKEN = WorkerError("It broke.", kind="status")
@@ -323,24 +323,28 @@ async def test_questions_share_the_limits_of_a_worker(concurrency: int):
     assert worker.most == concurrency
 
 
-async def test_an_unwritable_limit_ends_the_question_and_its_trace_is_sent():
+PAID = Pool(
+    [ScriptedWorker(name, {"": "4"}, profile=Profile(name=name, price=Price(output=1.0))) for name in "ab"]
+)
+
+
+async def test_an_unwritable_limit_ends_the_question_and_its_trace_is_sent(tmp_path):
     told = []
-    runner = Runner(ScriptedPlanner(SINGLE), pool(["4"]), dispatcher=Dispatcher(spend_limits=[Away()]))
-    with pytest.raises(StoreError, match="cannot be written"):
-        await runner.answer(QUESTION, on_event=told.append)
+    with full_disk_limit(tmp_path / "state.sqlite") as limit:
+        runner = Runner(ScriptedPlanner(SINGLE), PAID, dispatcher=Dispatcher(spend_limits=[limit]))
+        with pytest.raises(StoreError, match="disk full"):
+            await runner.answer(QUESTION, on_event=told.append)
     assert isinstance(told[-1], QuestionEnded)
-    assert (told[-1].trace.status, told[-1].trace.error) == ("failed", "The spend limit cannot be written.")
+    assert told[-1].trace.status == "failed"
+    assert "disk full" in told[-1].trace.error
 
 
-async def test_spend_limit_error_carries_the_trace_with_earlier_payments():
-    runner = Runner(
-        ScriptedPlanner(CHAIN), pool(["4"], ["It is 4."]), dispatcher=Dispatcher(spend_limits=[Away(calls=1)])
-    )
-    with pytest.raises(TraceStoreError) as failure:
-        await runner.answer(QUESTION)
-    trace = failure.value.trace
-    assert (trace.answer, trace.status, trace.error) == (
-        "4",
-        "degraded",
-        "The spend limit cannot be written.",
-    )
+async def test_spend_limit_error_carries_the_trace_with_earlier_payments(tmp_path):
+    with full_disk_limit(tmp_path / "state.sqlite", after_first=True) as limit:
+        runner = Runner(ScriptedPlanner(CHAIN), PAID, dispatcher=Dispatcher(spend_limits=[limit]))
+        with pytest.raises(TraceStoreError, match="disk full") as failure:
+            await runner.answer(QUESTION)
+        trace = failure.value.trace
+        assert 0 < limit.spent_usd == pytest.approx(trace.cost_usd)
+    assert (trace.answer, trace.status) == ("4", "degraded")
+    assert "disk full" in trace.error
