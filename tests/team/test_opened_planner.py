@@ -384,7 +384,6 @@ async def test_a_served_conductor_leads_no_pool_that_it_was_not_trained_for(
         ("plan.planner=single:large", "plan.cost_sensitivity=1"),
         ("plan.planner=single:large", "plan.quarantine_failing=true"),
         ("plan.planner=conductor:large", "plan.cost_sensitivity=1"),
-        ("conductor.worker=large", "conductor.checkpoint=x"),
     ],
 )
 def test_settings_that_exclude_each_other_are_refused(tmp_path: Path, keys: tuple[str, ...]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from podium.evals.study.questions import load_study_questions, questions_of_trac
 from podium.planners import Single
 from podium.recordings import RecordedResponse
 from podium.team import Runner
-from podium.trace import Trace
+from podium.trace import Outcome, Trace
 from podium.types import Message, Question
 from podium.workers import Pool, ScriptedWorker
 from podium.workers.replay import ReplayWorker
@@ -25,7 +24,8 @@ async def asked(text: str, right: bool | None = None, **more: object) -> Trace:
     pool = Pool([ScriptedWorker("team", {"": "So it is.\nAnswer: Seven"})])
     question = Question.model_validate({"text": text, **more})
     trace = await Runner(Single("team"), pool).answer(question)
-    return trace.model_copy(update={"outcome": SimpleNamespace(right=right)})
+    outcome = None if right is None else Outcome(right=right, at="2026-03-02T00:00:00Z")
+    return trace.model_copy(update={"outcome": outcome})
 
 
 async def test_answers_are_graded_by_user_feedback_or_left_ungraded() -> None:
