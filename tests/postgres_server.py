@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -17,6 +16,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
+
+from free_port import free_port
 
 USER = "podium"
 PASSWORD = "s3cret/of:the@database%41"
@@ -53,7 +54,7 @@ class PostgresServer:
             nobody = pwd.getpwnam("nobody")
             os.chown(self.folder, nobody.pw_uid, nobody.pw_gid)
             self._as = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
-        self.port = _free_port()
+        self.port = free_port()
         self._shell: subprocess.Popen[bytes] | None = None
         secret = self.folder / "password"
         secret.write_text(PASSWORD)
@@ -127,10 +128,3 @@ class PostgresServer:
             env={"PATH": os.environ.get("PATH", ""), "PGPASSWORD": PASSWORD, "LC_ALL": "C"}, **self._as,
         )  # fmt: skip
         return done.stdout.strip()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

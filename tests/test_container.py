@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shlex
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from free_port import free_port
 from podium_testing import Answer, FaultServer
 from postgres_server import DATABASES
 
@@ -67,9 +67,7 @@ def test_dockerfile_steps_produce_a_server_that_answers(tmp_path: Path, postgres
     podium = COMPOSE["services"]["podium"]
     (entry,) = json.loads(steps("ENTRYPOINT")[0])
     program = entry.replace("/opt/podium", str(prefix))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     with FaultServer(Answer("Answer: 5")).in_thread() as provider:
         pool = tmp_path / "pool.toml"
         pool.write_text(

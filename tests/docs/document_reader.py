@@ -8,7 +8,6 @@ import asyncio
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from command_table import SLOW
+from free_port import free_port
 from shown_commands import ROOT, Command
 
 PATIENCE_S = 150
@@ -89,7 +89,7 @@ class Reader:
     def here(self, text: str) -> str:
         """A document's text with this machine's addresses in it."""
         for port in re.findall(rf"(?:--port |127\.0\.0\.1:(?={_PORT}))(\d+)", text):
-            self.ports.setdefault(port, _free_port())
+            self.ports.setdefault(port, free_port())
         text = _PROVIDER.sub(self.provider, text)
         if self.database is not None:
             text = re.sub(r"postgresql://[\w.]+@[\w.]+/\w+", self.database, text)
@@ -127,7 +127,7 @@ class Reader:
             line = _INSTALLED.sub(f"{self.programs}/", self.here(text))
             if SERVE.search(text) and "--port" not in text:
                 port = self.ports.get(_PORT, 0) if not served else 0
-                self.ports[_PORT] = port or _free_port()
+                self.ports[_PORT] = port or free_port()
                 served += 1
                 line += f" --port {self.ports[_PORT]}"
             yield f"exec >said/{step}.out 2>said/{step}.err\n{line}"
@@ -160,13 +160,6 @@ class Reader:
             "Mend the document or the code. tests/docs/document_files.py writes what a reader would "
             "have, and tests/docs/command_table.py says what no suite can run."
         )
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _end_group(leader: int) -> None:

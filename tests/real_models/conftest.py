@@ -10,10 +10,10 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from socket import socket
 
 import pytest
 
+from free_port import free_port
 from model_files import MODELS
 
 sys.path.append(str(Path(__file__).parents[2] / "runs"))
@@ -32,11 +32,8 @@ def endpoint() -> Iterator[Callable[[str], str]]:
 
         def start(name: str) -> str:
             if name not in urls:
-                with socket() as free:
-                    free.bind(("127.0.0.1", 0))
-                    port = free.getsockname()[1]
                 urls[name] = servers.enter_context(
-                    served(MODELS / f"{name}.gguf", port, name, slots=2, threads=1)
+                    served(MODELS / f"{name}.gguf", free_port(), name, slots=2, threads=1)
                 )
             return urls[name]
 

@@ -10,12 +10,12 @@ from contextlib import closing, redirect_stderr, redirect_stdout
 from io import StringIO
 from multiprocessing import get_context
 from pathlib import Path
-from socket import socket
 from typing import Any
 
 import pytest
 from accelerate.state import AcceleratorState
 
+from free_port import free_port
 from podium.cli import run
 from podium.errors import ConfigError
 from podium.spending.shared_spend_limit import SharedSpendLimit
@@ -74,7 +74,7 @@ def _train_here(*words: str) -> str:
 
 def _train_by_two_ranks(*words: str) -> str:
     """In forks of this process, which has loaded what they need, told what `accelerate launch` tells a rank."""
-    forks, said, port = get_context("fork"), [Path(f"said-{rank}") for rank in range(2)], _free_port()
+    forks, said, port = get_context("fork"), [Path(f"said-{rank}") for rank in range(2)], free_port()
     ranks = [forks.Process(target=_train_as, args=(rank, port, said[rank], words)) for rank in range(2)]
     for process in ranks:
         process.start()
@@ -83,12 +83,6 @@ def _train_by_two_ranks(*words: str) -> str:
     text = "".join(file.read_text() for file in said)
     assert [process.exitcode for process in ranks] == [0, 0], text
     return text
-
-
-def _free_port() -> int:
-    with socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def _become(rank: int, port: int) -> None:
@@ -174,7 +168,7 @@ def test_two_ranks_learn_the_same_from_examples_as_one_rank(
 
 
 def test_a_rank_waits_for_another_as_long_as_ddp_timeout_says() -> None:
-    forks, port = get_context("fork"), _free_port()
+    forks, port = get_context("fork"), free_port()
     opened, other_ended = forks.Event(), forks.Event()
     late, waiting = (
         forks.Process(target=_wait_as, args=(rank, port, opened, other_ended)) for rank in range(2)
