@@ -85,7 +85,7 @@ class SuiteEvaluation:
         """Have all questions answered that have no answer yet. Returns the comparison of each table.
 
         Raises:
-            UsageError, BudgetError, PodiumError: as in `run_suite`.
+            UsageError, BudgetExceededError, PodiumError: as in `run_suite`.
         """
         calls: AbstractContextManager[Dispatcher | None] = nullcontext()
         if self.shares_calls or manifest.pays:
