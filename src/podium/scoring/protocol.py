@@ -81,7 +81,7 @@ class ErrorReply(FrozenModel):
     """An error of the service as JSON. The client raises the same error."""
 
     kind: str
-    """The name of the error's class, or of its nearest base class in `_KINDS`."""
+    """The name of the error's class, or of its nearest base class in `_KINDS`; else "ServiceError"."""
     message: str
 
     @classmethod
@@ -97,14 +97,8 @@ class ErrorReply(FrozenModel):
         return kinds.get(self.kind, ServiceError)(self.message)
 
 
-_KINDS: tuple[type[PodiumError], ...] = (
-    BudgetExceededError,
-    ConfigError,
-    UsageError,
-    StoreError,
-    ServiceError,
-)
-"""The kinds of errors. Each class comes before its base classes."""
+_KINDS: tuple[type[PodiumError], ...] = (BudgetExceededError, ConfigError, UsageError, StoreError)
+"""The kinds of errors besides `ServiceError`, which stands for all others. Each class comes before its base classes."""
 
 
 class ScoringBackend(Protocol):

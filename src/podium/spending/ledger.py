@@ -8,8 +8,7 @@ call is refused.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
@@ -17,7 +16,7 @@ from typing import Self
 
 from podium.errors import BudgetExceededError
 from podium.spending.spend_limit import InMemorySpendLimit, SpendLimit, SpendLimitError
-from podium.types import Budget, Limits, Price, Receipt, Spent, fast_replace
+from podium.types import Budget, Limits, Price, Spent, fast_replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,19 +216,6 @@ class Ledger:
     def _count(self, spent: Spent) -> None:
         self.totals.tokens += spent.usage.tokens
         self.record(spent)
-
-    @asynccontextmanager
-    async def paying(self, reservation: Reservation, receipt: Receipt) -> AsyncIterator[None]:
-        """Reserve what the call in the block may take, and settle what its receipt says, however the call ends.
-
-        Raises:
-            BudgetExceededError: the call could break a limit. The block is not entered.
-        """
-        await self.reserve(reservation)
-        try:
-            yield
-        finally:
-            self.settle(reservation, receipt.spent)
 
     def _settle_usd(self, reserved_usd: float, paid_usd: float) -> None:
         for spend_limit in self.spend_limits:

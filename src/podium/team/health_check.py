@@ -100,12 +100,16 @@ async def check_workers(
         host, loaded_at_once = worker.limits.host, worker.limits.loaded_at_once
         turn = None if host is None else hosts.setdefault(host, asyncio.Semaphore(loaded_at_once))
         request = Request((Message(role="user", content=QUESTION),), seed="check")
+        reservation = first_reservation(worker, request.messages)
         async with turn or nullcontext():
             try:
-                async with ledger.paying(first_reservation(worker, request.messages), request.receipt):
-                    return await _answer(worker, request, limit_s)
+                await ledger.reserve(reservation)
             except BudgetExceededError as refusal:
                 return CheckResult(worker.profile.name, False, 0.0, str(refusal), "budget_exceeded")
+            try:
+                return await _answer(worker, request, limit_s)
+            finally:
+                ledger.settle(reservation, request.receipt.spent)
 
     async with asyncio.TaskGroup() as group:
         checks = [group.create_task(ask(worker)) for worker in workers]

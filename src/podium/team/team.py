@@ -196,8 +196,7 @@ class Team:
 
     async def plan(self, question: str | Question, *, seed: str | int | None = None) -> Plan:
         """Write the plan of the first round without calling a worker. Its decision is a `PlanError` if the plan cannot
-        be run, or was not written in time. If a chat model conducts, the plan costs money. Other errors are those of
-        `ask`.
+        be run, or was not written in time. A chat model that conducts costs money. Other errors are those of `ask`.
 
         Raises:
             WorkerError: the chat model that conducts did not answer.

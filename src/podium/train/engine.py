@@ -158,8 +158,7 @@ class TrainingEngine(Protocol[Job_contra]):
         """Train, or continue from the newest checkpoint. For GRPO this runs in a separate thread.
 
         Raises:
-            BudgetExceededError: the dollars of the run or the day are spent. The same call continues from the last
-                checkpoint.
+            BudgetExceededError: the run's or day's dollars are spent. The same call continues from the last checkpoint.
             ConfigError, CheckpointError: the start or the saved state cannot be used.
             TrainingInterruptedError: `RolloutCollector.stop` was set.
         """

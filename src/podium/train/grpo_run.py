@@ -52,8 +52,7 @@ async def run_grpo(
 
     Raises:
         UsageError: `preflight` refuses the run. The error names all reasons, and no worker was called.
-        BudgetExceededError: the dollars of the run or the day are spent. The same call continues from the newest
-            checkpoint.
+        BudgetExceededError: the run's or day's dollars are spent. The same call continues from the newest checkpoint.
     """
     async with (
         preflight(settings, folder, run_budget_usd=run_budget_usd, on_warning=say) as checks,
