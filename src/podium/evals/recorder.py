@@ -124,7 +124,8 @@ def recorded_workers(pool: Pool, names: Iterable[str] = ()) -> Pool:
 
 
 class MaxCalls:
-    """The most calls of one start, as a `SpendLimit`. Each try of a worker or judge is a call, whatever it costs."""
+    """The most calls of one start, as a `SpendLimit`. Each try of a worker or judge is a call, whatever it costs. It
+    must be the last of the limits: it takes no call back that a later limit refuses."""
 
     def __init__(self, calls: int) -> None:
         self.refusal: str | None = None
