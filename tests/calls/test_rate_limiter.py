@@ -2,6 +2,7 @@ import asyncio
 import math
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,12 +24,19 @@ async def admissions(rate_limiter: RateLimiter, tokens: int, used: int | None = 
         return admitted
 
 
-async def test_burst_is_limited_to_a_tenth_of_the_requests_per_minute():
-    assert await admissions(RateLimiter(Limits(rpm=600)), tokens=1) == 60
-
-
-async def test_limit_of_one_request_per_minute_admits_one_request():
-    assert await admissions(RateLimiter(Limits(rpm=1)), tokens=1) == 1
+@pytest.mark.parametrize(
+    ("limits", "tokens", "used", "admitted"),
+    [
+        pytest.param(Limits(rpm=600), 1, None, 60, id="a burst of a tenth of a minute"),
+        pytest.param(Limits(rpm=1), 1, None, 1, id="one request a minute"),
+        pytest.param(Limits(tpm=1_000), 500, 10, 51, id="unneeded tokens are given back"),
+        pytest.param(Limits(tpm=1_000), 10, 400, 3, id="more than expected counts in full"),
+    ],
+)
+async def test_burst_is_limited_by_requests_and_tokens_of_a_minute(
+    limits: Limits, tokens: int, used: int | None, admitted: int
+) -> None:
+    assert await admissions(RateLimiter(limits), tokens, used) == admitted
 
 
 async def test_a_request_counts_for_a_second_longer_than_a_minute(monkeypatch):
@@ -47,14 +55,6 @@ async def test_a_request_counts_for_a_second_longer_than_a_minute(monkeypatch):
 
 async def test_a_minute_has_no_more_tokens_than_its_limit():
     assert await admissions(RateLimiter(Limits(tpm=1_000)), tokens=20) == 50
-
-
-async def test_tokens_that_a_call_did_not_need_are_given_back():
-    assert await admissions(RateLimiter(Limits(tpm=1_000)), tokens=500, used=10) == 51
-
-
-async def test_a_call_that_took_more_than_was_expected_counts_in_full():
-    assert await admissions(RateLimiter(Limits(tpm=1_000)), tokens=10, used=400) == 3
 
 
 async def test_a_call_larger_than_the_limit_still_passes():
