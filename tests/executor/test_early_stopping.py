@@ -196,60 +196,57 @@ async def test_the_workers_of_a_turn_are_called_at_the_same_time(make_context) -
     assert asked(execution) == [0, 1]
 
 
-async def test_vote_does_not_defer_a_step_that_another_step_reads(make_context) -> None:
-    """Step 0 is the dearest, and read by step 1 as well as by the vote: it is heard before the cheaper ones."""
-    plan = Workflow(
-        (
-            Step(0, "Answer."),
-            Step(1, "Check.", Access(steps=(0,))),
-            Step(2, "Answer."),
-            Step(3, "Answer."),
-            Step(4, "Vote.", Access(steps=(0, 2, 3))),
-            Step(4, "Vote.", Access(steps=(1, 4))),
-        )
-    )
-    workers = [*voters(["a", "b", "a", "a"], [9, 1, 1, 1]), VoteWorker("v")]
-    execution = Execution(make_context(workers, settings=STOPPING), plan)
+# Step 0 is the dearest, and read by step 1 as well as by the vote: it is heard before the cheaper ones.
+READ_BY_TWO = (
+    Step(0, "Answer."),
+    Step(1, "Check.", Access(steps=(0,))),
+    Step(2, "Answer."),
+    Step(3, "Answer."),
+    Step(4, "Vote.", Access(steps=(0, 2, 3))),
+    Step(4, "Vote.", Access(steps=(1, 4))),
+)
+# Step 2 prepares step 3, which costs more than the others, and waits for its turn.
+PREPARED = (
+    Step(0, "Answer."),
+    Step(1, "Answer."),
+    Step(2, "Prepare."),
+    Step(3, "Answer.", Access(steps=(2,))),
+    Step(4, "Vote.", Access(steps=(0, 1, 3))),
+)
+# Two votes of three and one more worker: if the cheaper two agree, the other vote's are never asked.
+VOTE_OF_VOTES = (
+    *(Step(number, "Answer.") for number in range(3)),
+    Step(5, "Vote.", Access(steps=(0, 1, 2))),
+    Step(3, "Answer."),
+    Step(4, "Answer."),
+    Step(5, "Vote.", Access(steps=(3, 4, 5))),
+)
+EXPLAINED = (*ballot(3).steps[:3], Step(4, "Vote.", Access(all=True)), Step(3, "Explain.", Access(all=True)))
+
+
+@pytest.mark.parametrize(
+    ("steps", "answers", "prices", "skipped", "answer"),
+    [
+        pytest.param(
+            READ_BY_TWO, "abaa", [9, 1, 1, 1], {3}, "b", id="a step that another reads is not put off"
+        ),
+        pytest.param(
+            PREPARED, "aaxb", [1, 1, 1, 5], {2, 3}, "a", id="what only a skipped step needs is skipped"
+        ),
+        pytest.param(PREPARED, "abxb", [1, 1, 1, 5], set(), "b", id="what a step needs is done"),
+        pytest.param(VOTE_OF_VOTES, "aaabb", [1] * 5, {2}, "b", id="a vote over votes"),
+        pytest.param(EXPLAINED, "aabc", [1] * 4, set(), "c", id="a vote that a worker reads"),
+    ],
+)
+async def test_only_steps_that_decide_nothing_are_skipped(  # noqa: PLR0917
+    make_context, steps: tuple[Step, ...], answers: str, prices: list[int], skipped: set[int], answer: str
+) -> None:
+    workers = [*voters(list(answers), prices), VoteWorker("v")]
+    execution = Execution(make_context(workers, settings=STOPPING), Workflow(steps))
     await execution.run()
-    assert [span.status for span in execution.spans] == ["done", "done", "done", "skipped", "done", "done"]
-    assert said(execution.spans[-1]) == "b"
-
-
-async def test_step_needed_only_by_a_skipped_step_is_skipped(make_context) -> None:
-    """Step 2 prepares step 3, which costs more than the others, and waits for its turn."""
-    plan = Workflow(
-        (
-            Step(0, "Answer."),
-            Step(1, "Answer."),
-            Step(2, "Prepare."),
-            Step(3, "Answer.", Access(steps=(2,))),
-            Step(4, "Vote.", Access(steps=(0, 1, 3))),
-        )
-    )
-    for answers, status in (("aaxb", "skipped"), ("abxb", "done")):
-        workers = [*voters(list(answers), [1, 1, 1, 5]), VoteWorker("v")]
-        execution = Execution(make_context(workers, settings=STOPPING), plan)
-        await execution.run()
-        assert [span.status for span in execution.spans] == ["done", "done", status, status, "done"]
-
-
-async def test_vote_over_votes_skips_a_whole_inner_vote(make_context) -> None:
-    """Two votes of three and one more worker: if the cheaper two agree, the other vote's are never asked."""
-    plan = Workflow(
-        (
-            *(Step(number, "Answer.") for number in range(3)),
-            Step(5, "Vote.", Access(steps=(0, 1, 2))),
-            Step(3, "Answer."),
-            Step(4, "Answer."),
-            Step(5, "Vote.", Access(steps=(3, 4, 5))),
-        )
-    )
-    workers = [*voters(list("aaabb"), [1, 1, 1, 1, 1]), VoteWorker("v")]
-    execution = Execution(make_context(workers, settings=STOPPING), plan)
-    await execution.run()
-    statuses = [span.status for span in execution.spans]
-    assert statuses == ["done", "done", "skipped", "done", "done", "done", "done"]
-    assert said(execution.spans[-1]) == "b"
+    expected = ["skipped" if position in skipped else "done" for position in range(len(steps))]
+    assert [span.status for span in execution.spans] == expected
+    assert said(execution.spans[-1]) == answer
 
 
 async def test_vote_counts_the_answer_of_the_previous_round(make_context) -> None:
@@ -270,16 +267,6 @@ async def test_if_another_round_may_follow_all_workers_are_called(make_context) 
         )
         await execution.run()
         assert [span.status for span in execution.spans if span.status != "done"] == skipped
-
-
-async def test_a_vote_that_a_worker_reads_calls_all_workers(make_context) -> None:
-    plan = Workflow(
-        (*ballot(3).steps[:3], Step(4, "Vote.", Access(all=True)), Step(3, "Explain.", Access(all=True)))
-    )
-    workers = [*voters(["a", "a", "b", "c"], [1, 1, 1, 1]), VoteWorker("v")]
-    execution = Execution(make_context(workers, settings=STOPPING), plan)
-    await execution.run()
-    assert {span.status for span in execution.spans} == {"done"}
 
 
 async def test_early_stopping_is_fast_on_sixty_fully_connected_steps(make_context) -> None:
