@@ -184,7 +184,7 @@ async def test_server_is_not_ready_while_all_models_are_in_cooldown(serve, tmp_p
 
 
 def test_a_server_that_cannot_keep_traces_is_not_ready(serve, tmp_path, monkeypatch):
-    monkeypatch.setattr("podium.sqlite_files.BUSY_TIMEOUT_S", 0.001)
+    monkeypatch.setattr("podium.files.sqlite.BUSY_TIMEOUT_S", 0.001)
     url = serve(store=tmp_path / "db-7.sqlite")
     store = serve.service(url).store
     with closing(sqlite3.connect(store.name, isolation_level=None)) as other:

@@ -12,9 +12,9 @@ from sqlalchemy import event
 
 from loaded_programs import loaded_python
 from podium.errors import StoreError, UsageError
+from podium.files.locations import default_store_path
 from podium.store import TraceStore
 from podium.store.trace_rows import TraceRows
-from podium.store_locations import default_store_path
 from podium.trace import Trace
 from podium.trace.serialization import TraceRow, to_row
 
@@ -202,7 +202,7 @@ def test_a_missing_store_is_not_made_for_reading(tmp_path):
 
 
 def test_a_locked_file_keeps_traces_waiting_and_loses_none(tmp_path, make_trace, monkeypatch):
-    monkeypatch.setattr("podium.sqlite_files.BUSY_TIMEOUT_S", 0.001)
+    monkeypatch.setattr("podium.files.sqlite.BUSY_TIMEOUT_S", 0.001)
     store = TraceStore(tmp_path / "t.sqlite")
     other = sqlite3.connect(tmp_path / "t.sqlite", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -239,7 +239,7 @@ def test_close_spills_unflushed_traces_without_another_write_attempt(tmp_path, m
 
 
 def test_spilled_traces_are_found_however_the_store_is_named(tmp_path, make_trace, monkeypatch):
-    monkeypatch.setattr("podium.sqlite_files.BUSY_TIMEOUT_S", 0.001)
+    monkeypatch.setattr("podium.files.sqlite.BUSY_TIMEOUT_S", 0.001)
     monkeypatch.chdir(tmp_path)
     Path("kept").mkdir()
     Path("link.sqlite").symlink_to("kept/t.sqlite")

@@ -14,7 +14,7 @@ MODULE = """
 from typing import ClassVar, Literal
 
 from podium.plugin_api.tasks import Grade, PureGrader, Sample, TaskSetSpec, extract
-from podium.rows import Row
+from podium.files.tables import Row
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.sets.base import read_tasks
 

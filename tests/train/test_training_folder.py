@@ -10,7 +10,7 @@ import pytest
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import ConfigError, RunMismatchError, UsageError
-from podium.files import lock_folder
+from podium.files.atomic import lock_folder
 from podium.rollout.run_folder import RunFolder
 from podium.train.preflight import locked_training_folder
 from podium.train.settings import TrainSettings

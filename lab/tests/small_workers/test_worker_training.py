@@ -11,7 +11,7 @@ from random import Random
 import podium_lab
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.local_worker import view_prompt
-from podium.files import replace_file
+from podium.files.atomic import replace_file
 from podium.rollout.run_folder import RunFolder
 from podium.team.team_file import open_pool
 from podium.train.runtime import resolve_device

@@ -21,7 +21,7 @@ from podium.cli.terminal import open_console, plain_table, print_json
 from podium.config.toml_text import toml_text
 from podium.errors import UsageError, WorkerError
 from podium.evals.study.candidates import UNSORTED, CandidateChoice, CompositionRun, QuestionKinds
-from podium.files import lock_folder, replace_file
+from podium.files.atomic import lock_folder, replace_file
 from podium.workers.base import costly_workers
 from podium.workers.discovery.providers import read_catalogue
 from podium.workers.pool import Pool

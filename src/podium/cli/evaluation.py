@@ -31,9 +31,9 @@ from podium.evals.suite.manifest import SuiteManifest, tables_of
 from podium.evals.suite.report import write_report
 from podium.evals.suite.suite_evaluation import SuiteEvaluation
 from podium.evals.suite.suite_settings import CHANGEABLE, SuiteSettings
-from podium.files import replace_file
+from podium.files.atomic import replace_file
+from podium.files.tables import is_table
 from podium.rollout.run_folder import RunFolder
-from podium.rows import is_table
 from podium.team.team_file import TeamReference, open_pool
 from podium.workers.pool import pool_file
 

@@ -106,7 +106,7 @@ class FoundFiles:
             for item in value:
                 self._follow(item, folder, key)
         elif isinstance(value, str) and value and key not in _DATA_KEYS:
-            from podium.rows import is_table  # noqa: PLC0415 - not loaded where a found file only sets limits
+            from podium.files.tables import is_table  # noqa: PLC0415 - not loaded where a found file only sets limits
             from podium.workers.pool import pool_file  # noqa: PLC0415 - the same
 
             path = pool_file(value, folder) if key == "pool" else folder / value

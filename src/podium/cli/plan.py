@@ -23,8 +23,8 @@ from podium.executor.estimate import (
     PlanEstimate,
     estimate_plan,
 )
+from podium.files.locations import refuse_malformed_address
 from podium.store.past_answers import PastAnswers, read_past_answers
-from podium.store_locations import refuse_malformed_address
 from podium.team.team import Team
 from podium.workflow import Workflow, topology
 

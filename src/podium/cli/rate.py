@@ -14,7 +14,7 @@ from podium.cli.questions import open_questions
 from podium.cli.terminal import print_json
 from podium.errors import ConfigError, UsageError
 from podium.evals.rating import find_clusters, rate_pool, with_gold
-from podium.files import replace_file
+from podium.files.atomic import replace_file
 from podium.tasks import ALL_TASKS, Task
 from podium.team.team_file import open_pool
 from podium.workers.calculator import CalculatorWorker

@@ -20,7 +20,7 @@ from podium.cli.terminal import print_json
 from podium.errors import UsageError
 from podium.evals.question_table import QuestionTable
 from podium.evals.recorder import QuestionsToRecord, RecordingRun, recorded_workers
-from podium.files import lock_folder
+from podium.files.atomic import lock_folder
 from podium.recordings import header_path, require_pyarrow, unfinished_path
 from podium.team.team_file import open_pool
 

@@ -9,10 +9,10 @@ from podium.cli.options import Flag, StoreLocation, read_time
 from podium.cli.printable import counted, dollars, priced, print_columns, say, shorten
 from podium.cli.team_file import found_day_usd, found_store
 from podium.cli.terminal import print_json
+from podium.files.locations import default_store
 from podium.spending.shared_spend_limit import open_day_limit
 from podium.store import TraceStore
 from podium.store.spend import Accuracy, SpendBy, SpendQuery, SpendReport, SpendSums
-from podium.store_locations import default_store
 
 _NAMELESS: dict[SpendBy, str] = {"worker": "(planning)", "key": "(no key)"}
 

@@ -31,9 +31,9 @@ from podium.evals.study.report import HTML, MARKDOWN, headline, misjudged, summa
 from podium.evals.study.result import Study
 from podium.evals.study.study_inputs import StudySettings
 from podium.evals.study.study_run import StudyRun
-from podium.files import lock_folder
+from podium.files.atomic import lock_folder
+from podium.files.locations import refuse_database_address
 from podium.store import TraceStore
-from podium.store_locations import refuse_database_address
 from podium.team.team_file import open_pool
 
 Preset = Annotated[

@@ -17,8 +17,8 @@ from rich.console import Console
 from rich.table import Table
 
 from podium.errors import UsageError
+from podium.files.locations import default_store_path
 from podium.store import TraceStore
-from podium.store_locations import default_store_path
 from podium.types import Question
 
 

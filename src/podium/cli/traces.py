@@ -19,11 +19,11 @@ from podium.cli.options import Flag, JSONArray, StoreFile, read_time
 from podium.cli.printable import counted, dollars, priced, print_columns, printable, say, seconds, shorten
 from podium.cli.terminal import json_output, open_console, open_trace_store, plain_table, print_json
 from podium.errors import UsageError
-from podium.files import named_file
-from podium.sqlite_files import SQLITE_HEADER
+from podium.files.atomic import named_file
+from podium.files.locations import default_store_path
+from podium.files.sqlite import SQLITE_HEADER
 from podium.store import TraceStore
 from podium.store.query import OutcomeFilter, TraceFilters, TraceSummary
-from podium.store_locations import default_store_path
 from podium.trace import Outcome, TraceStatus
 from podium.trace.explanation import Explanation, SingleWorker, explain_answer
 from podium.trace.serialization import read_jsonl, to_json, write_jsonl

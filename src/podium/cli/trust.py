@@ -25,8 +25,8 @@ from podium.cli.printable import counted, print_columns, printable, say
 from podium.cli.terminal import require_yes
 from podium.config import SettingsSource, read_file, to_overrides
 from podium.errors import ConfigError, UsageError
-from podium.files import atomic_file
-from podium.store_locations import data_folder
+from podium.files.atomic import atomic_file
+from podium.files.locations import data_folder
 from podium.team.team_file import TeamReference, check_tables, smaller_day_limit
 
 _LIMITS = frozenset(f"budget.{key}" for key in ("calls", "tokens", "usd", "seconds", "run_usd", "day_usd"))

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from podium.errors import BudgetExceededError, StoreError, WorkerError
 from podium.event_loops import PerLoop
-from podium.files import replace_file
+from podium.files.atomic import replace_file
 from podium.spending.shared_spend_limit import default_state_path
 from podium.trace import Reply
 from podium.types import AnswerOptions, Message

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from podium.config import read_file
 from podium.errors import ConfigError
-from podium.files import replace_file
+from podium.files.atomic import replace_file
 from podium.types import FrozenModel
 
 

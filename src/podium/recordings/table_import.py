@@ -14,13 +14,13 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from podium.cells import cell_equals, cell_text, fill_template, is_empty, template_columns
 from podium.config import Settings, load
 from podium.errors import UsageError
+from podium.files.cells import cell_equals, cell_text, fill_template, is_empty, template_columns
+from podium.files.tables import Row, read_rows
 from podium.recordings.importers import ImportReport
 from podium.recordings.recording_model import SPLIT_NAMES, RecordedQuestion, RecordedResponse, split_by_hash
 from podium.recordings.writer import RecordingWriter
-from podium.rows import Row, read_rows
 from podium.types import estimate_tokens
 
 _STRAYS = "responses to questions that are not there"

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from podium.errors import StoreError, UsageError
-from podium.files import atomic_file
+from podium.files.atomic import atomic_file
 from podium.recordings.recording_model import (
     COLUMNS,
     RecordedQuestion,

@@ -15,7 +15,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ValidationError
 
 from podium.errors import RunMismatchError, StoreError
-from podium.files import is_unfinished, replace_file
+from podium.files.atomic import is_unfinished, replace_file
 from podium.rollout.data_fingerprint import DataFingerprint
 
 CONFIG, _DATA = "config.json", "data.json"

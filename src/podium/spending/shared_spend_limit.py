@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from podium.errors import StoreError, UsageError
+from podium.files.locations import default_store_path
+from podium.files.sqlite import BUSY_TIMEOUT_S, IN_MEMORY, SQLiteSchema, is_busy, retry_while_busy
 from podium.spending.spend_limit import NANO_PER_USD, Balance, SpendLimitError, to_nano
-from podium.sqlite_files import BUSY_TIMEOUT_S, IN_MEMORY, SQLiteSchema, is_busy, retry_while_busy
-from podium.store_locations import default_store_path
 from podium.types import MAX_USD
 
 _LOG = logging.getLogger("podium.spending")

@@ -1,7 +1,7 @@
 """Tables in an SQLite file or a PostgreSQL database: one schema, one set of statements, one class that runs them.
 
 The stores of traces and of keys use this class. Its methods block, unless they are async. SQLite files have an
-application id and a mode (`podium.sqlite_files`). PostgreSQL needs the package psycopg (extra `postgres`).
+application id and a mode (`podium.files.sqlite`). PostgreSQL needs the package psycopg (extra `postgres`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from sqlalchemy.sql.functions import FunctionElement
 
 from podium.errors import StoreError, UsageError
-from podium.sqlite_files import SQLiteSchema, connect
+from podium.files.sqlite import SQLiteSchema, connect
 
 T = TypeVar("T")
 CONNECT_S = 10

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from podium.errors import UnknownTraceError, UnreadableTraceError, UsageError
+from podium.files.locations import data_folder, refuse_database_address, refuse_malformed_address
 from podium.store.database import Database
 from podium.store.query import (
     ALL_TRACES,
@@ -35,7 +36,6 @@ from podium.store.schema import TRACE_TABLES, WAY_OUT
 from podium.store.spend import SpendQuery, SpendReport
 from podium.store.trace_rows import TraceRows
 from podium.store.write_queue import WriteQueue
-from podium.store_locations import data_folder, refuse_database_address, refuse_malformed_address
 from podium.trace.model import Outcome, Trace, TraceStatus
 from podium.trace.serialization import DamagedTraceError, read_document, storable, to_row
 

@@ -18,7 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from podium.errors import StoreError
-from podium.files import atomic_file
+from podium.files.atomic import atomic_file
 from podium.trace.serialization import DamagedTraceError, TraceRow, read_document, to_row
 
 _BATCH = 1000

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from podium.config import suggestion
 from podium.errors import ConfigError, NoTasksError
+from podium.files.tables import is_table
 from podium.plugins import PluginGroup
 from podium.recordings import Recording
-from podium.rows import is_table
 from podium.tasks.recorded import RecordedTasks
 from podium.tasks.sets.custom import CustomSet
 from podium.tasks.sets.registry import installed_set_names, named_set

@@ -16,8 +16,8 @@ from pydantic import AfterValidator, ConfigDict, Field, PrivateAttr, field_valid
 from podium.conductor.settings import ConductorSettings
 from podium.config import Settings, SettingsSource
 from podium.errors import ConfigError
+from podium.files.locations import default_store, default_store_path
 from podium.shipped import shipped_pool
-from podium.store_locations import default_store, default_store_path
 from podium.types import Budget, Limits, MessageLayout, Price
 from podium.workers.build import spec_union
 from podium.workers.pool import PoolSpec

@@ -17,10 +17,10 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from podium.conductor.prompt import renumber_workers
 from podium.errors import ConfigError
+from podium.files.tables import read_rows
 from podium.planner import EarlierRound
 from podium.planners.controls import random_workflow
 from podium.rollout.rollout import grade_answer
-from podium.rows import read_rows
 from podium.scoring import RolloutRequest, ScoringSession
 from podium.store import TraceStore
 from podium.tasks.overlap import question_key

@@ -16,13 +16,13 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import PromptCodec
 from podium.conductor.prompt import policy_pool
 from podium.errors import CheckpointError, ConfigError, PodiumError, StoreError, UsageError, collecting_errors
-from podium.files import lock_folder
+from podium.files.atomic import lock_folder
+from podium.files.locations import default_store
 from podium.rollout.data_fingerprint import DataFingerprint
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import RolloutRequest, ScoringSession
 from podium.scoring.training_tasks import open_training_tasks, open_validation_tasks, without_held_out
 from podium.store.past_answers import PastAnswers, read_past_answers
-from podium.store_locations import default_store
 from podium.tasks import Task
 from podium.team.team_file import open_pool
 from podium.train.engine import OpenedQuestions, TrainingEngine, TrainingRun

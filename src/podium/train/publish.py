@@ -12,7 +12,7 @@ from typing import Any
 from podium import __version__
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import ConfigError, StoreError, UsageError
-from podium.files import atomic_folder
+from podium.files.atomic import atomic_folder
 from podium.rollout.run_folder import RunFolder
 from podium.team.team_file import open_pool
 from podium.train.trained_policy import POLICY_ROWS, name_without_folder

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from podium.conductor.checkpoint import Checkpoint, PlanLimits, PodiumFile, TrainingScope
 from podium.errors import StoreError
-from podium.files import atomic_folder, replace_file
+from podium.files.atomic import atomic_folder, replace_file
 from podium.rollout.run_folder import RunFolder
 from podium.train.settings import TrainSettings
 from podium.workers.base import has_costly_workers

@@ -27,7 +27,7 @@ from weakref import WeakValueDictionary
 from pydantic import BaseModel
 
 from podium.errors import StoreError, UsageError, WorkerError
-from podium.sqlite_files import BUSY_TIMEOUT_S, SQLiteSchema, error_code, is_busy
+from podium.files.sqlite import BUSY_TIMEOUT_S, SQLiteSchema, error_code, is_busy
 from podium.trace import Reply
 from podium.workers.base import Request, Worker
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from podium.errors import ConfigError
-from podium.rows import Row
+from podium.files.tables import Row
 from podium.tasks.graders.math_graders import Numeric
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.overlap import question_key

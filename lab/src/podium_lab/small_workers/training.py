@@ -22,7 +22,7 @@ from tokenizers import Tokenizer
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.prompt import PromptSettings
 from podium.config import Settings, suggestion
-from podium.files import replace_file
+from podium.files.atomic import replace_file
 from podium.rollout.run_folder import RunFolder
 from podium.train.runtime import resolve_device, resolve_dtype
 from podium.train.shared_prefix.checkpoints import read_model

@@ -26,7 +26,7 @@ from podium.conductor.checkpoint import Checkpoint, PodiumFile, TrainingScope
 from podium.conductor.prompt import PromptSettings
 from podium.config import Settings
 from podium.errors import RunMismatchError
-from podium.files import atomic_folder, replace_file
+from podium.files.atomic import atomic_folder, replace_file
 from podium.rollout.run_folder import RunFolder
 from podium.train.publish import STAGE_NOTE
 from podium.train.runtime import Precision, named_generator, resolve_device, resolve_dtype

@@ -26,7 +26,7 @@ from podium.cli.terminal import open_console
 from podium.errors import BudgetExceededError, ConfigError, UsageError
 from podium.evals import evaluate
 from podium.executor import ExecutionSettings
-from podium.files import replace_file
+from podium.files.atomic import replace_file
 from podium.planner import Planner
 from podium.planners import Constant
 from podium.rollout import Rollout

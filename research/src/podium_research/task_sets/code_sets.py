@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from podium.files.tables import Row
 from podium.plugin_api.tasks import Sample
-from podium.rows import Row
 from podium.tasks.graders.code_grader import Code
 from podium.tasks.sets.prompts import CODE, COMPLETION
 from podium_research.task_sets.hub import HubSet, int_column, list_column, text_column

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from podium.errors import ConfigError
+from podium.files.tables import Row, read_rows
 from podium.plugin_api.tasks import GraderSettings, Sample, TaskSetSpec
-from podium.rows import Row, read_rows
 from podium.tasks.sets.base import BadRow, LoadedSplit, read_tasks
 from podium.tasks.task import SPLITS
 

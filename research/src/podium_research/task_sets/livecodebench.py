@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from podium.errors import GraderError
+from podium.files.tables import Row
 from podium.plugin_api.tasks import Grade, Sample
-from podium.rows import Row
 from podium.tasks.graders.code_grader import Code
 from podium.tasks.sets.prompts import COMPLETION, PROGRAM
 from podium_research.task_sets.code_sets import CodeSet

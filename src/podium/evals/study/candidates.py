@@ -28,7 +28,7 @@ from podium.evals.question_table import QuestionTable, answer_table, failure_of
 from podium.evals.rating import find_clusters
 from podium.evals.study.study_inputs import StudyInputs
 from podium.evals.study.team_files import TEAM, worker_tables
-from podium.files import replace_file
+from podium.files.atomic import replace_file
 from podium.tasks import Task
 from podium.types import FrozenModel
 from podium.workers.pool import pool_file

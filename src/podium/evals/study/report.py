@@ -11,7 +11,7 @@ from podium.evals.markup import SafeHtml, data_table, html_page, prose, table_ro
 from podium.evals.stats import Interval
 from podium.evals.study.decision import StudyRow
 from podium.evals.study.result import Study
-from podium.files import replace_file
+from podium.files.atomic import replace_file
 
 MARKDOWN, HTML = "study.md", "study.html"
 """Names of the report's two forms in a study's folder."""

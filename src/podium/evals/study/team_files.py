@@ -14,7 +14,7 @@ from typing import Any
 from podium.config.toml_text import toml_text
 from podium.evals.study.conductors import TRAINED
 from podium.evals.study.methods import MethodResult
-from podium.files import replace_file
+from podium.files.atomic import replace_file
 from podium.workers.pool import Pool, pool_file
 from podium.workers.ratings import Ratings
 from podium.workers.vote import VOTE

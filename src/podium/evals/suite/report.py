@@ -20,7 +20,7 @@ from podium.evals.report_sections import collapse_section, training_section
 from podium.evals.suite.cases import examples, failures, topologies, wins_and_losses
 from podium.evals.suite.comparisons import comparison_of, evaluations_of
 from podium.evals.suite.manifest import SUITE, SuiteManifest, SuiteTable
-from podium.files import replace_file
+from podium.files.atomic import replace_file
 from podium.rollout.run_folder import RunFolder
 
 REPORT = "report.html"

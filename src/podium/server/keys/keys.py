@@ -15,6 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from podium.errors import APIError, UsageError
+from podium.files.locations import default_store, refuse_malformed_address
 from podium.server.keys.caller import ANONYMOUS, Caller
 from podium.server.keys.key_budget import KeyBudget
 from podium.server.keys.key_store import (
@@ -25,7 +26,6 @@ from podium.server.keys.key_store import (
     matches_digest,
     public_part,
 )
-from podium.store_locations import default_store, refuse_malformed_address
 
 _FRESH_S = 1.0
 """Seconds for which keys that were read are used again. A removed key is refused after this time at the latest."""

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from podium.config import Settings
 from podium.errors import ConfigError
-from podium.rows import Row
+from podium.files.tables import Row
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.overlap import question_key
 from podium.tasks.sets.prompts import strip_prompt

@@ -20,11 +20,11 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
-from podium.cells import cell_equals, cell_text, fill_template, is_empty, show_cell, template_columns
 from podium.config import Settings, build
 from podium.errors import ConfigError
+from podium.files.cells import cell_equals, cell_text, fill_template, is_empty, show_cell, template_columns
+from podium.files.tables import read_rows
 from podium.recordings import SPLIT_NAMES, split_by_hash
-from podium.rows import read_rows
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.math_graders import Numeric
 from podium.tasks.graders.registry import AnyGrader

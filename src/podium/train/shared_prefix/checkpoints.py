@@ -22,7 +22,7 @@ from torch import Tensor
 from podium.conductor.checkpoint import Checkpoint, PodiumFile
 from podium.conductor.prompt import PromptSettings
 from podium.errors import CheckpointError
-from podium.files import atomic_folder
+from podium.files.atomic import atomic_folder
 from podium.train.shape import ModelShape
 from podium.train.shared_prefix.lora import lora_layers
 from podium.train.shared_prefix.policy_model import PolicyModel

@@ -19,9 +19,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.cells import cell_text, fill_template
 from podium.errors import UsageError
-from podium.rows import Row, is_table, read_rows
+from podium.files.cells import cell_text, fill_template
+from podium.files.tables import Row, is_table, read_rows
 
 BOM = b"\xef\xbb\xbf"
 NAMES = st.text(string.ascii_letters, min_size=1, max_size=5)
@@ -167,7 +167,7 @@ def test_json_rows_accept_nan_infinity_and_lone_surrogates(tmp_path: Path) -> No
 def test_a_line_without_end_is_complained_of_and_never_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr("podium.rows.MAX_LINE_BYTES", 1 << 20)
+    monkeypatch.setattr("podium.files.tables.MAX_LINE_BYTES", 1 << 20)
     file = tmp_path / name
     size = 64 << 20
     with gzip.open(file, "wb", compresslevel=1) if name.endswith(".gz") else file.open("wb") as out:
@@ -189,10 +189,10 @@ def test_a_line_may_be_exactly_as_long_as_is_allowed(tmp_path: Path, monkeypatch
     for ending in (b"\n", b"\r\n", b""):
         file = tmp_path / "a.jsonl"
         file.write_bytes(2 * (line + ending) if ending else line)
-        monkeypatch.setattr("podium.rows.MAX_LINE_BYTES", len(line))
+        monkeypatch.setattr("podium.files.tables.MAX_LINE_BYTES", len(line))
         rows = list(read_rows(file))
         assert [(row.location, row.error) for row in rows][-1] == (f"a.jsonl, line {len(rows)}", "")
-        monkeypatch.setattr("podium.rows.MAX_LINE_BYTES", len(line) - 1)
+        monkeypatch.setattr("podium.files.tables.MAX_LINE_BYTES", len(line) - 1)
         assert all(row.error for row in read_rows(file))
         assert len(list(read_rows(file))) == len(rows) == (2 if ending else 1)
 
@@ -294,7 +294,7 @@ def test_reading_parquet_leaves_no_threads_that_work_on_columns(tmp_path: Path) 
     file = tmp_path / "a.parquet"
     pq.write_table(pa.table({name: list(range(100)) for name in "abcdefgh"}), file)
     program = (
-        "import os, sys, pyarrow.parquet; from pathlib import Path; from podium.rows import read_rows\n"
+        "import os, sys, pyarrow.parquet; from pathlib import Path; from podium.files.tables import read_rows\n"
         "before = len(os.listdir('/proc/self/task')); assert len(list(read_rows(Path(sys.argv[1])))) == 100\n"
         "print(len(os.listdir('/proc/self/task')) - before)"
     )

@@ -1,4 +1,4 @@
-"""The cells of a row that `rows` has read: as text, compared with a value, and filled into a template.
+"""The cells of a row that `tables` has read: as text, compared with a value, and filled into a template.
 
 A template names one column, or has columns in braces, as in "{problem}\\n{options}".
 """

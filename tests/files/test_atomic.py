@@ -9,13 +9,13 @@ import pytest
 
 from loaded_programs import loaded_python
 from podium.errors import UsageError
-from podium.files import atomic_folder, lock_folder, replace_file
+from podium.files.atomic import atomic_folder, lock_folder, replace_file
 
 FULL = """
 import resource, sys
 from pathlib import Path
 from podium.errors import StoreError
-from podium.files import replace_file
+from podium.files.atomic import replace_file
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:
     replace_file(Path("kept.json"), b"9" * 2000)
