@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from attack_runs import isolations_here, left
+from podium.concurrency.event_loops import PerLoop
 from podium.errors import ConfigError, GraderError
-from podium.event_loops import PerLoop
 from podium.sandbox.inside.run_limits import RunLimits
 from podium.sandbox.isolation import Bubblewrap, Isolation, PlainProcess
 from podium.sandbox.sandbox import ProgramExit, ProgramOutput

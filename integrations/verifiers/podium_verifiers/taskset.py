@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager, closing
 import verifiers.v1 as vf
 
 from podium.calls import Dispatcher
+from podium.concurrency.event_loops import LoopThread
 from podium.errors import ConfigError
-from podium.event_loops import LoopThread
 from podium.scoring import ScoringBackend, ScoringClient, ScoringSettings, SessionInfo, open_session
 from podium.scoring.session import open_training_tasks
 from podium.team.team_file import open_pool

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
+from podium.concurrency.event_loops import PerLoop
 from podium.errors import BudgetExceededError, StoreError, WorkerError
-from podium.event_loops import PerLoop
 from podium.files.atomic import replace_file
 from podium.spending.shared_spend_limit import default_state_path
 from podium.trace import Reply

@@ -7,8 +7,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from podium.concurrency.event_loops import LoopThread
 from podium.evals.evaluation import Evaluation
-from podium.event_loops import LoopThread
 from podium.library.evaluation import evaluate
 from podium.planner import Planner
 from podium.tasks.task import Task

@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from itertools import cycle, islice
 
-from podium.child_process import usable_cores
+from podium.concurrency.child_process import usable_cores
 from podium.errors import ConfigError, GraderError
 from podium.sandbox import interpreter
 from podium.sandbox.inside.run_limits import RunLimits

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 
+from podium.concurrency.event_loops import PerLoop
 from podium.errors import ConfigError, GraderError, WorkerError
-from podium.event_loops import PerLoop
 from podium.reading.answer import final_answer
 from podium.reading.code_blocks import is_program, last_program
 from podium.sandbox.inside.program import RAISED

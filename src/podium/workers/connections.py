@@ -14,7 +14,7 @@ from aiohttp.client_reqrep import ClientRequest
 from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
 
-from podium.event_loops import PerLoop
+from podium.concurrency.event_loops import PerLoop
 from podium.workers.redaction import Secrets
 
 OPENING = 128

@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 
-from podium.child_process import ChildEndedError, ChildProcess, ChildTimeoutError
+from podium.concurrency.child_process import ChildEndedError, ChildProcess, ChildTimeoutError
 from podium.errors import ConfigError, WorkerError
 from podium.trace import Reply
 from podium.workers.base import LOCAL_MODEL, Request

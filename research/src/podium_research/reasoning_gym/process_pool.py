@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from tempfile import TemporaryDirectory
 from typing import Literal
 
-from podium.child_process import (
+from podium.concurrency.child_process import (
     RESOURCE_LIMIT_STATUSES,
     ChildEndedError,
     ChildPool,

@@ -16,7 +16,7 @@ from itertools import chain
 from pathlib import Path
 
 from podium.calls import Dispatcher
-from podium.child_process import ChildEndedError, ChildProcess, usable_cores
+from podium.concurrency.child_process import ChildEndedError, ChildProcess, usable_cores
 from podium.errors import PodiumError, UsageError, flatten_group
 from podium.evals.answer_files import AnswerFiles, OnAnswer
 from podium.evals.suite.comparison_inputs import ComparisonInputs

@@ -16,8 +16,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from podium.concurrency.event_loops import PerLoop
 from podium.errors import GraderError
-from podium.event_loops import PerLoop
 from podium.sandbox.inside.asserts import CALL, VERDICT
 from podium.sandbox.inside.packing import pack, unpack
 from podium.sandbox.inside.run_limits import RunLimits

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from podium.child_process import (
+from podium.concurrency.child_process import (
     RESOURCE_LIMIT_STATUSES,
     ChildEndedError,
     ChildPool,
@@ -27,8 +27,8 @@ from podium.child_process import (
     ChildTimeoutError,
     usable_cores,
 )
+from podium.concurrency.event_loops import PerLoop
 from podium.errors import ConfigError, GraderError
-from podium.event_loops import PerLoop
 from podium.reading.answer import strip_markup
 from podium.reading.numerals import read_number, without_emphasis
 from podium.tasks.graders.base import GraderSettings, PureGrader

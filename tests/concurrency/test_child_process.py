@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from podium.child_process import ChildEndedError, ChildPool, ChildProcess, ChildTimeoutError
+from podium.concurrency.child_process import ChildEndedError, ChildPool, ChildProcess, ChildTimeoutError
 
 ECHO = """
 import subprocess, sys, time
@@ -88,7 +88,7 @@ def test_child_process_ends_when_its_parent_is_killed():
     parent = subprocess.run(
         [
             *(sys.executable, "-c"),
-            "import os\nfrom podium.child_process import ChildProcess\n"
+            "import os\nfrom podium.concurrency.child_process import ChildProcess\n"
             f"child = ChildProcess(('-c', {ECHO!r}))\nprint(child.id, flush=True)\nos.kill(os.getpid(), 9)",
         ],
         capture_output=True,

@@ -1,0 +1,1 @@
+"""What runs beside the caller: objects of an event loop, event loops in threads, and child processes."""
