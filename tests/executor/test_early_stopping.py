@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from podium.errors import WorkerError
 from podium.executor import Execution, ExecutionSettings, RoundContext
 from podium.executor.early_stopping import cheapest_first
-from podium.reading.answer import final_answer, normalise
+from podium.text.answer import final_answer, normalise
 from podium.trace import Plan, Reply, RoundTrace, Span
 from podium.types import Budget, Message, Price, Profile, Question, Rating
 from podium.workers.base import Request, Worker

@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from podium.executor import Execution, StepText
-from podium.fencing import FenceFilter, remove_fences
+from podium.text.fencing import FenceFilter, remove_fences
 from podium.trace import Reply
 from podium.types import Profile, Usage
 from podium.workers.base import Request, Worker

@@ -10,9 +10,9 @@ from podium.errors import ConfigError
 from podium.planner import EarlierRound, Planner, PlanRequest
 from podium.planners import Cascade, Committee
 from podium.planners.baseline import voting_step
-from podium.reading.answer import final_answer
 from podium.recordings import RecordedResponse, Recording
 from podium.team import Runner
+from podium.text.answer import final_answer
 from podium.trace import Trace, VoteCount
 from podium.types import ANSWER_WHOLE_QUESTION, Budget, Profile, Question
 from podium.workers import Pool, VoteWorker

@@ -8,7 +8,7 @@ import pytest
 
 from podium.errors import WorkerError
 from podium.executor.step_input import MessageLayout, build_messages
-from podium.reading.answer import final_answer, normalise
+from podium.text.answer import final_answer, normalise
 from podium.types import Message, Usage
 from podium.workers import Request, VoteWorker, tool
 from podium.workers.view import EarlierStep, WorkerView

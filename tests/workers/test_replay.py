@@ -14,10 +14,10 @@ from podium.errors import ConfigError, WorkerError
 from podium.executor.step_input import MessageLayout, build_messages
 from podium.planner import PrewrittenPlans
 from podium.planners import SelfConsistency
-from podium.reading.answer import final_answer, normalise
 from podium.recordings import RecordedResponse, Recording
 from podium.team import Runner
 from podium.team.team_file import open_pool
+from podium.text.answer import final_answer, normalise
 from podium.trace import Plan
 from podium.types import Budget, Limits, Message, Price, Question, Usage, estimate_tokens
 from podium.workers import Pool, Request, ScriptedWorker, VoteWorker, Worker

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from podium.conductor.examples import EXAMPLES, SHORT_EXAMPLES
-from podium.fencing import tilde_fence
+from podium.text.fencing import tilde_fence
 from podium.workflow import (
     Acceptance,
     AccessRule,

@@ -17,7 +17,7 @@ from podium.conductor.local_policy import LocalPolicy
 from podium.conductor.open import open_policy
 from podium.conductor.policy import Sampling
 from podium.errors import CheckpointError, ConfigError, UsageError, WorkerError
-from podium.reading.thoughts import ThoughtSplitter, split_thoughts
+from podium.text.thoughts import ThoughtSplitter, split_thoughts
 from podium.trace import Reply
 from podium.types import Message, Price, Profile
 from podium.workers.base import LOCAL_MODEL, Request, Worker

@@ -19,7 +19,7 @@ from podium.executor.question_context import QuestionContext, RoundContext, Step
 from podium.executor.schedule import Schedule
 from podium.executor.step_call import FailedCall, WorkerAnswer, call_with_fallbacks
 from podium.executor.step_input import build_messages
-from podium.fencing import FenceFilter
+from podium.text.fencing import FenceFilter
 from podium.trace import Attempt, Span, SpanStatus
 from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message, Spent
 from podium.workers.base import Request, Worker

@@ -14,7 +14,7 @@ from podium.calls import AttemptLog, WorkerCall
 from podium.calls.worker_call import MakeListeners
 from podium.errors import BudgetExceededError, WorkerError
 from podium.executor.question_context import QuestionContext
-from podium.fencing import remove_fences
+from podium.text.fencing import remove_fences
 from podium.trace import Reply
 from podium.types import Spent
 from podium.workers.base import Request, Worker

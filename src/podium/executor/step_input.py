@@ -14,7 +14,7 @@ from functools import partial
 from hashlib import sha256
 from typing import Literal
 
-from podium.fencing import marked_block, marked_text
+from podium.text.fencing import marked_block, marked_text
 from podium.types import ANSWER_WHOLE_QUESTION, SEED_PREFIX_CHARS, Message, MessageLayout, Question
 from podium.workers.view import (
     CHAT_PREVIOUS,

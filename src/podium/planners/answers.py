@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from podium.reading.same_answer import answer_key
+from podium.text.same_answer import answer_key
 from podium.workers.vote import responses_to_get_next, vote_key, winner_is_certain
 
 Ints = npt.NDArray[np.int64]

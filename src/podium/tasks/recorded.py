@@ -13,9 +13,9 @@ from itertools import chain
 from random import Random
 
 from podium.errors import NoTasksError
-from podium.reading.same_answer import answer_key
 from podium.recordings import RecordedQuestion, Recording
 from podium.tasks.task import Grade, Task, TaskList
+from podium.text.same_answer import answer_key
 from podium.types import Question
 from podium.workers.base import Worker
 from podium.workers.replay import ReplayWorker, with_answer

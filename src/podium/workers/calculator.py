@@ -12,8 +12,8 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 from itertools import islice
 
-from podium.reading.answer import final_answer
-from podium.reading.arithmetic import compute, find_expressions, format_number
+from podium.text.answer import final_answer
+from podium.text.arithmetic import compute, find_expressions, format_number
 from podium.trace import Reply
 from podium.workers import tool
 from podium.workers.base import TOOL, Request, Worker

@@ -11,12 +11,12 @@ import json
 
 from podium.concurrency.event_loops import PerLoop
 from podium.errors import ConfigError, GraderError, WorkerError
-from podium.reading.answer import final_answer
-from podium.reading.code_blocks import is_program, last_program
 from podium.sandbox.inside.program import RAISED
 from podium.sandbox.inside.run_limits import MIB, WALL_TIME_FACTOR, RunLimits
 from podium.sandbox.sandbox import ProgramExit
 from podium.sandbox.sandbox_pool import open_pool
+from podium.text.answer import final_answer
+from podium.text.code_blocks import is_program, last_program
 from podium.trace import Reply
 from podium.types import Usage
 from podium.workers import tool

@@ -13,9 +13,9 @@ from random import Random
 
 from podium.config import suggestion
 from podium.errors import ConfigError, WorkerError
-from podium.reading.answer import final_answer, normalise
-from podium.reading.thoughts import split_thoughts, without_thoughts
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording, ShownContext, reference
+from podium.text.answer import final_answer, normalise
+from podium.text.thoughts import split_thoughts, without_thoughts
 from podium.trace import Reply
 from podium.types import Message, Usage, estimate_tokens
 from podium.workers.base import COSTLESS, Request, Worker

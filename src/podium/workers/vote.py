@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from podium.reading.answer import final_answer
-from podium.reading.same_answer import answer_key, sorted_json
+from podium.text.answer import final_answer
+from podium.text.same_answer import answer_key, sorted_json
 from podium.trace import Reply, VoteCount
 from podium.workers import tool
 from podium.workers.base import TOOL, AnswerKey, Request, StoppingRule, Worker

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from podium.errors import GraderError
-from podium.reading.same_answer import normalised_words
 from podium.tasks.graders.text_graders import Exact, Normalised, Regex, SetOf, matches
+from podium.text.same_answer import normalised_words
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,6 @@ import json
 
 import pytest
 
-from podium.reading.answer import final_answer
-from podium.reading.same_answer import answer_key
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.choice import Choice
 from podium.tasks.graders.code_grader import Code
@@ -17,6 +15,8 @@ from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.math_graders import Math, Numeric
 from podium.tasks.graders.text_graders import Exact, Normalised, Regex, SetOf
 from podium.tasks.task import Grade
+from podium.text.answer import final_answer
+from podium.text.same_answer import answer_key
 from podium.workers.spec import ScriptedSpec
 
 THOUGHTS = (

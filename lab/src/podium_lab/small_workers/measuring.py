@@ -15,7 +15,7 @@ from podium.conductor.codec import PlainTextCodec
 from podium.conductor.local_worker import view_prompt
 from podium.conductor.open import open_policy
 from podium.conductor.policy import Sampling
-from podium.reading.answer import final_answer, normalise
+from podium.text.answer import final_answer, normalise
 from podium.train.runtime import resolve_device
 from podium.types import Message
 from podium_lab.exercises.abilities import Ability

@@ -19,7 +19,6 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from podium.plugin_api.importers import ImportReport, RecordingWriter
-from podium.reading.boxes import boxed_answer
 from podium.recordings.recording_model import (
     RecordedQuestion,
     RecordedResponse,
@@ -27,6 +26,7 @@ from podium.recordings.recording_model import (
     hashed_id,
     split_by_hash,
 )
+from podium.text.boxes import boxed_answer
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium_research.importers.documents import SourceDocument, list_files, read_json
 from podium_research.importers.zeroeval import same

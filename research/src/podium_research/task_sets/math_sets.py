@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, get_args
 
 from podium.plugin_api.tasks import GraderSettings, Sample
-from podium.reading.boxes import boxed_answer
 from podium.tasks.graders.math_graders import Math, Numeric
 from podium.tasks.sets.prompts import BOXED, FINAL_NUMBER, content_id
+from podium.text.boxes import boxed_answer
 from podium_research.task_sets.hub import HubSet, int_column, text_column
 
 

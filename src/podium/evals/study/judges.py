@@ -19,9 +19,6 @@ import numpy as np
 from podium.calls import CallContext, Dispatcher
 from podium.errors import GraderError
 from podium.planners.answers import NO_ANSWER, AnswerMatrix, Floats
-from podium.reading.answer import final_answer
-from podium.reading.numerals import read_number
-from podium.reading.same_answer import normalised_words
 from podium.rollout import Rollout
 from podium.rollout.data_fingerprint import grader_settings
 from podium.spending import Ledger
@@ -29,6 +26,9 @@ from podium.tasks.graders.judge import RUBRIC_WITHOUT_REFERENCE, JudgedResponse,
 from podium.tasks.graders.math_graders import Numeric
 from podium.tasks.graders.text_graders import Exact, Normalised
 from podium.tasks.task import Grade, Task
+from podium.text.answer import final_answer
+from podium.text.numerals import read_number
+from podium.text.same_answer import normalised_words
 from podium.types import Budget, FrozenModel
 from podium.workers.pool import Pool
 from podium.workers.vote import vote_key, voted_answer

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
-from podium.reading.answer import ANSWER_LINE, ANSWER_WORD, to_nfkc
-from podium.reading.same_answer import normalised_words
-from podium.reading.thoughts import without_thoughts
 from podium.tasks.graders.base import PureGrader
 from podium.tasks.graders.extraction import AnswerPlace, extract
 from podium.tasks.task import Grade
+from podium.text.answer import ANSWER_LINE, ANSWER_WORD, to_nfkc
+from podium.text.same_answer import normalised_words
+from podium.text.thoughts import without_thoughts
 
 _MAX_CLAIM_CHARS = 500
 _MAX_OPTIONS = 200

@@ -21,9 +21,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from podium.config import Settings
-from podium.reading.syntax import parse_program
 from podium.sandbox.inside.asserts import PLAIN_MODULES
 from podium.sandbox.inside.packing import MAX_DEPTH, MAX_VALUES, is_sendable
+from podium.text.syntax import parse_program
 
 
 class ProgramTests(Settings):

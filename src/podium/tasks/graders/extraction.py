@@ -10,7 +10,7 @@ r"""Extraction: finds the answer in a response. What is not found at the named p
 - `field`: the value of the last `"answer": ...` of a JSON object.
 - `hashes`: what follows the last `####` on its line, as in GSM8K.
 - `line`: the last line that is not empty.
-- `code`: inside the fenced block that holds the program (`podium.reading.code_blocks`), else all of the response.
+- `code`: inside the fenced block that holds the program (`podium.text.code_blocks`), else all of the response.
 - `whole`: all of the response.
 
 Nothing is parsed here; the work grows with the length of the response alone. Graders compare what is found.
@@ -23,10 +23,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Literal
 
-from podium.reading.answer import ANSWER_LINE, final_answer, find_tagged, last_line, tagged_answer
-from podium.reading.boxes import boxed_answer, last_boxes
-from podium.reading.code_blocks import last_program
-from podium.reading.thoughts import without_thoughts
+from podium.text.answer import ANSWER_LINE, final_answer, find_tagged, last_line, tagged_answer
+from podium.text.boxes import boxed_answer, last_boxes
+from podium.text.code_blocks import last_program
+from podium.text.thoughts import without_thoughts
 
 AnswerPlace = Literal[
     "final", "stated", "formula", "tag", "boxed", "field", "hashes", "line", "code", "whole"

@@ -9,7 +9,7 @@ import re
 from decimal import Decimal
 from itertools import pairwise
 
-from podium.reading.math_words import changes_value
+from podium.text.math_words import changes_value
 
 _ELLIPSIS = r"(?:\.{3,}|…|\\[lc]?dots(?![a-z]))"
 _GOES_ON = re.compile(

@@ -10,12 +10,12 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from podium.reading.answer import to_nfkc
-from podium.reading.code_blocks import last_block
-from podium.reading.thoughts import without_thoughts
 from podium.tasks.graders.base import PureGrader
 from podium.tasks.graders.extraction import extract
 from podium.tasks.task import Grade
+from podium.text.answer import to_nfkc
+from podium.text.code_blocks import last_block
+from podium.text.thoughts import without_thoughts
 
 MAX_CHARACTERS = 100_000
 MAX_DEPTH = 64

@@ -16,13 +16,13 @@ from pydantic import Field, PrivateAttr, field_validator
 
 from podium.calls import AttemptLog, CallContext, Dispatcher, WorkerCall
 from podium.errors import GraderError, WorkerError
-from podium.fencing import marked_block
-from podium.reading.answer import last_line
-from podium.reading.thoughts import without_thoughts
 from podium.spending import Ledger
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.extraction import AnswerPlace, extract
 from podium.tasks.task import Grade
+from podium.text.answer import last_line
+from podium.text.fencing import marked_block
+from podium.text.thoughts import without_thoughts
 from podium.types import Budget, Message
 from podium.workers.base import Request, Worker
 from podium.workers.build import AnySpec, build_worker

@@ -16,9 +16,9 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from podium.reading.answer import to_nfkc
-from podium.reading.math_words import SCALES, changes_value, joins_numbers, words_to_math
-from podium.reading.numerals import decimal_percent, latex_fraction, plain_numbers, sign_value
+from podium.text.answer import to_nfkc
+from podium.text.math_words import SCALES, changes_value, joins_numbers, words_to_math
+from podium.text.numerals import decimal_percent, latex_fraction, plain_numbers, sign_value
 
 _MAX_STATEMENT_CHARS = 4000
 _TEXT = re.compile(

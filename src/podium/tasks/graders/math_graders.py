@@ -29,13 +29,13 @@ from podium.concurrency.child_process import (
 )
 from podium.concurrency.event_loops import PerLoop
 from podium.errors import ConfigError, GraderError
-from podium.reading.answer import strip_markup
-from podium.reading.numerals import read_number, without_emphasis
 from podium.tasks.graders.base import GraderSettings, PureGrader
 from podium.tasks.graders.extraction import AnswerPlace, extract
 from podium.tasks.graders.hedges import is_false, lists_values, states_one_answer
 from podium.tasks.graders.latex import Expression, expression, normalised_phrase
 from podium.tasks.task import Grade
+from podium.text.answer import strip_markup
+from podium.text.numerals import read_number, without_emphasis
 
 
 class Numeric(PureGrader):

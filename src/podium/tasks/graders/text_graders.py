@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from podium.errors import ConfigError, GraderError
-from podium.reading.answer import normalise, strip_markup, to_nfkc
-from podium.reading.same_answer import normalised_words
 from podium.tasks.graders.base import GraderSettings, PureGrader
 from podium.tasks.graders.extraction import AnswerPlace, extract
 from podium.tasks.graders.hedges import states_one_answer
 from podium.tasks.task import Grade
+from podium.text.answer import normalise, strip_markup, to_nfkc
+from podium.text.same_answer import normalised_words
 
 if TYPE_CHECKING:
     from regex import Pattern

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from podium.reading.thoughts import ThoughtSplitter, split_thoughts
+from podium.text.thoughts import ThoughtSplitter, split_thoughts
 from podium.types import ToolCall
 from podium.workers.chat.provider_state import StateCollector
 from podium.workers.chat.text_tool_calls import TextToolCallParser

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.reading.thoughts import ThoughtSplitter, split_thoughts, without_thoughts
+from podium.text.thoughts import ThoughtSplitter, split_thoughts, without_thoughts
 
 _FINAL = "<|start|>assistant<|channel|>final<|message|>"
 _FENCED = "So:\n```xml\n<think>\na\n</think>\n```\nend"

@@ -10,8 +10,8 @@ import json
 import re
 import unicodedata
 
-from podium.reading.answer import normalise, to_nfkc
-from podium.reading.numerals import read_number
+from podium.text.answer import normalise, to_nfkc
+from podium.text.numerals import read_number
 
 _MAX_ANSWER_CHARS = 1000
 """The most characters of an answer that is read. Of a longer one only case and spaces are ignored."""

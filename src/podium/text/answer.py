@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from podium.reading.boxes import boxed_answer
-from podium.reading.thoughts import without_thoughts
+from podium.text.boxes import boxed_answer
+from podium.text.thoughts import without_thoughts
 
 ANSWER_WORD = (
     "antwoord|antwort|cevap|idahun|jawaban|jibu|odpowied[zź]|odpověď|respuesta|resposta|risposta|r[eé]ponse|svar|yanıt"
@@ -50,7 +50,7 @@ def final_answer(text: str) -> str | None:
 
     It is the last `Answer: ...` line or the last `<answer>...</answer>`, whichever begins later; else the last
     `\\boxed{...}`; else the last line that is not empty, or the code block or displayed formula that ends the text.
-    Thoughts (`podium.reading.thoughts`) do not count.
+    Thoughts (`podium.text.thoughts`) do not count.
     """
     text = without_thoughts(text)
     start, stop, tag = find_tagged(text)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
-from podium.reading.syntax import parse_program
+from podium.text.syntax import parse_program
 
 PYTHON = frozenset({"python", "python2", "python3", "py", "py2", "py3", "ipython", "ipython3"})
 """Languages that a fence names for Python, in small letters."""

@@ -16,7 +16,7 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import pairwise
 
-from podium.reading.syntax import parse_expression
+from podium.text.syntax import parse_expression
 
 _SEARCHED_CHARS = 20_000
 """Only the last characters of a text are searched."""

@@ -11,8 +11,8 @@ import re
 from fractions import Fraction
 from unicodedata import numeric
 
-from podium.reading.answer import to_nfkc
-from podium.reading.math_words import is_unit
+from podium.text.answer import to_nfkc
+from podium.text.math_words import is_unit
 
 _MAX_TEXT_CHARS = 200
 _DIGIT, _MARK = re.compile("[\\d¼-¾⅐-⅞]"), re.compile(r"[^\w\s.,%/+=-]|_|[^\x00-\x7f]")

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.executor.step_input import build_messages
-from podium.reading.numerals import read_number
-from podium.reading.same_answer import answer_key
 from podium.tasks.graders.math_graders import Numeric
+from podium.text.numerals import read_number
+from podium.text.same_answer import answer_key
 from podium.workers import Request, VoteWorker
 from podium.workers.view import EarlierStep, WorkerView
 from podium.workers.vote import winner_is_certain

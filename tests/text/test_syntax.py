@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import podium
-from podium.reading.syntax import parse_expression, parse_program
+from podium.text.syntax import parse_expression, parse_program
 
 NESTED = ("x = " + "(1, " * 60 + ")" * 60 + "\n") * 30
 THREADS, TIMES = 4, 10

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from podium.reading.code_blocks import FencedBlock, fenced_blocks, is_program, last_block, last_program
+from podium.text.code_blocks import FencedBlock, fenced_blocks, is_program, last_block, last_program
 
 B = "```"
 P = "a = input()\nprint(a)\n"
