@@ -22,7 +22,7 @@ from statistics import median
 from endpoint import endpoint, write_pool
 from peers import CLIENTS, Messages, ask_steps, each_ms, run, seconds_at_once
 from podium import Team
-from podium.planner import Planner, PlanRequest
+from podium.planners.planner import Planner, PlanRequest
 from podium.trace import Plan, Trace
 from podium.workflow import Access, Step, Workflow
 from rows import Row, report

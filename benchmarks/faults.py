@@ -27,7 +27,7 @@ import openai
 from podium.calls import Dispatcher
 from podium.errors import WorkerError
 from podium.evals.stats import accuracy_interval
-from podium.planner import PrewrittenPlans
+from podium.planners.planner import PrewrittenPlans
 from podium.rollout import Rollout, run_rollout
 from podium.store import TraceStore
 from podium.tasks.task import Task

@@ -32,7 +32,7 @@ from transformers import PreTrainedTokenizerFast, PrinterCallback, TrainerCallba
 from podium.calls import Dispatcher
 from podium.conductor import Checkpoint, build_prompt
 from podium.conductor.codec import PlainTextCodec
-from podium.planner import PlanRequest, PrewrittenPlans
+from podium.planners.planner import PlanRequest, PrewrittenPlans
 from podium.rollout import reward, run_rollout
 from podium.tasks import Task
 from podium.team import Runner

@@ -26,7 +26,7 @@ from tempfile import TemporaryDirectory
 
 from openai import AsyncOpenAI
 
-from podium.planner import Planner, PlanRequest
+from podium.planners.planner import Planner, PlanRequest
 from podium.team.runner import Runner
 from podium.team.team_file import open_pool
 from podium.trace import Plan, Span, Trace

@@ -24,7 +24,7 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy reads it when it is imported.
 
 from podium.conductor import Checkpoint, Sampling, build_prompt, open_policy
-from podium.planner import PlanRequest
+from podium.planners.planner import PlanRequest
 from podium.tasks import open_tasks
 from podium.team.team_file import open_pool
 from podium.types import Message

@@ -33,7 +33,7 @@ from urllib.request import Request, urlopen
 
 from podium.calls import AttemptLog, CallContext, Dispatcher
 from podium.conductor import PromptSettings
-from podium.conductor.planner import Conductor
+from podium.conductor.conductor import Conductor
 from podium.conductor.policy import Completion, Sampling, WorkerPolicy
 from podium.team.runner import Runner
 from podium.team.team_file import open_pool

@@ -12,7 +12,7 @@ from random import Random
 from statistics import median
 
 from podium.conductor import QuarantinePlanner
-from podium.planner import Planner, PlanRequest
+from podium.planners.planner import Planner, PlanRequest
 from podium.trace import Plan
 
 WORKERS = tuple("abcdefgh")

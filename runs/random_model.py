@@ -23,7 +23,7 @@ from transformers import (
 
 from podium.conductor.examples import EXAMPLES
 from podium.conductor.prompt import PromptSettings, build_prompt
-from podium.planner import PlanRequest
+from podium.planners.planner import PlanRequest
 from podium.team.team_file import open_pool
 from podium.types import Question
 

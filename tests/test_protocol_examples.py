@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from textwrap import dedent
 from typing import Any
 
-from podium.planner import Planner, PlanRequest
+from podium.planners.planner import Planner, PlanRequest
 from podium.tasks.task import Grade, Grader, Task
 from podium.team import Runner
 from podium.trace import Plan, Reply

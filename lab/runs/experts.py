@@ -21,7 +21,7 @@ from random import Random
 
 import podium_lab
 from podium.evals.stats import accuracy_interval
-from podium.planner import PrewrittenPlans
+from podium.planners.planner import PrewrittenPlans
 from podium.rollout import run_rollout
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task

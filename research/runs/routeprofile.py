@@ -27,8 +27,8 @@ from podium.evals.evaluation import Evaluation, evaluate
 from podium.evals.fingerprints import digest
 from podium.evals.look_log import TEST, Look, LookLog
 from podium.evals.stats import mean_interval
-from podium.planner import Planner
 from podium.planners import Committee, Single
+from podium.planners.planner import Planner
 from podium.recordings import Recording
 from podium.recordings.recording_model import hashed_id
 from podium.tasks import ALL_TASKS, open_tasks

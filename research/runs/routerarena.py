@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from podium.errors import UsageError
-from podium.planner import Planner, PlanRequest
 from podium.planners import open_baseline
+from podium.planners.planner import Planner, PlanRequest
 from podium.team.team_file import open_pool
 from podium.types import Question
 from podium.workers import Pool

@@ -13,7 +13,7 @@ from podium.calls.rate_limiter import ModelHost, RateLimiter
 from podium.errors import UsageError
 from podium.executor.estimate import estimate_plan
 from podium.library.evaluation import evaluate
-from podium.planner import Planner, PlanRequest, PrewrittenPlans
+from podium.planners.planner import Planner, PlanRequest, PrewrittenPlans
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
 from podium.team.runner import Runner

@@ -8,7 +8,7 @@ import pytest
 
 from podium.conductor import Checkpoint, Conductor, open_policy
 from podium.conductor.open import open_conductor
-from podium.planner import PlanRequest
+from podium.planners.planner import PlanRequest
 from podium.types import Question
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker

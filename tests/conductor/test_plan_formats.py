@@ -16,7 +16,7 @@ from podium.calls import CallContext
 from podium.conductor.open import build_endpoint, make_worker_conductor
 from podium.conductor.plan_format import MAX_VERDICT_AGE_S, PlanChoice, PlanFormat, ProbeCache
 from podium.conductor.settings import ConductorSettings
-from podium.planner import PlanRequest
+from podium.planners.planner import PlanRequest
 from podium.spending import Ledger
 from podium.trace import Plan
 from podium.types import Budget, Limits, Price, Profile, Question, ToolCall

@@ -7,7 +7,7 @@ import pytest
 from podium.calls import AttemptLog, CallContext
 from podium.conductor import Completion, Conductor, PromptSettings, Sampling, build_prompt
 from podium.errors import UsageError, WorkerError
-from podium.planner import EarlierRound, Planner, PlanRequest
+from podium.planners.planner import EarlierRound, Planner, PlanRequest
 from podium.types import Message, Profile, Question, Rating, Spent, Usage
 from podium.workflow import Acceptance, PlanError, Step, Workflow, render
 

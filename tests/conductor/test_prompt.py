@@ -14,7 +14,7 @@ from podium.conductor import PromptSettings, build_prompt
 from podium.conductor.examples import EXAMPLES, PlanExample
 from podium.conductor.instructions import EXAMPLE_NAMES
 from podium.conductor.prompt import rating_text, second_prompt, thinking_prompt
-from podium.planner import EarlierRound, PlanRequest
+from podium.planners.planner import EarlierRound, PlanRequest
 from podium.types import AnswerOptions, Message, Price, Profile, Question, Rating
 from podium.workflow import PlanError, PlanRules, Step, Workflow, parse, topology
 

@@ -11,8 +11,8 @@ import pytest
 
 from podium.conductor.quarantine import QuarantinePlanner
 from podium.errors import WorkerError
-from podium.planner import EarlierRound, Learner, Planner, PlanRequest
 from podium.planners import Single
+from podium.planners.planner import EarlierRound, Learner, Planner, PlanRequest
 from podium.team import Runner
 from podium.trace import Plan, Trace
 from podium.types import Profile, Question, Spent, Usage

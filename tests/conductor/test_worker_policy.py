@@ -14,7 +14,7 @@ from podium.conductor.open import build_endpoint
 from podium.conductor.policy import WorkerPolicy
 from podium.conductor.settings import ConductorSettings
 from podium.errors import WorkerError
-from podium.planner import PlanRequest
+from podium.planners.planner import PlanRequest
 from podium.team import Runner
 from podium.trace.serialization import read_document, to_json
 from podium.types import Limits, Message, Price, Profile, Question

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from podium.evals import Evaluation, evaluate
-from podium.planner import PrewrittenPlans
 from podium.planners import Committee, Constant
 from podium.planners.controls import CHECK
+from podium.planners.planner import PrewrittenPlans
 from podium.recordings import Recording
 from podium.team import Runner
 from podium.team.team_worker import TeamWorker

@@ -8,8 +8,8 @@ from podium.errors import ConfigError, UsageError, WorkerError
 from podium.evals import Evaluation, evaluate
 from podium.evals.comparison import comparison_row
 from podium.evals.evaluation import EvaluationJob, evaluate_together
-from podium.planner import Learner
 from podium.planners import Constant, RandomPlans, Single
+from podium.planners.planner import Learner
 from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task

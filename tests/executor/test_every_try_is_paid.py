@@ -10,7 +10,7 @@ import pytest
 
 from podium.calls import AttemptLog, Dispatcher
 from podium.calls.input_bound import InputTokenBound
-from podium.conductor.planner import Conductor
+from podium.conductor.conductor import Conductor
 from podium.conductor.policy import WorkerPolicy
 from podium.config import build
 from podium.errors import BudgetExceededError, WorkerError

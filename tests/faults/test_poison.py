@@ -11,7 +11,7 @@ from rich.console import Console
 
 from podium.cli.drawing import print_trace
 from podium.executor import ExecutionSettings
-from podium.planner import PrewrittenPlans
+from podium.planners.planner import PrewrittenPlans
 from podium.store import TraceStore
 from podium.team import Runner
 from podium.trace import Plan, Trace

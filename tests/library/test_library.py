@@ -13,7 +13,7 @@ import pytest
 
 import podium
 from podium.errors import UsageError
-from podium.planner import Planner
+from podium.planners.planner import Planner
 from podium.store import TraceStore
 from podium.types import Spent
 from podium.workers.vote import VoteWorker

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.errors import ConfigError
-from podium.planner import EarlierRound, PlanRequest
 from podium.planners import (
     Committee,
     Constant,
@@ -20,6 +19,7 @@ from podium.planners import (
 )
 from podium.planners.baseline import voting_step
 from podium.planners.controls import PHRASES
+from podium.planners.planner import EarlierRound, PlanRequest
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION, Profile, Question
 from podium.workflow import Acceptance, Access, PlanRules, Step, Workflow, check, parse, render

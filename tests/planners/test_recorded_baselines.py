@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from podium.errors import ConfigError
-from podium.planner import EarlierRound, Planner, PlanRequest
 from podium.planners import Cascade, Committee
 from podium.planners.baseline import voting_step
+from podium.planners.planner import EarlierRound, Planner, PlanRequest
 from podium.recordings import RecordedResponse, Recording
 from podium.team import Runner
 from podium.text.answer import final_answer

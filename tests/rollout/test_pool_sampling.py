@@ -9,7 +9,7 @@ import pytest
 from podium.calls import Dispatcher
 from podium.config import build
 from podium.errors import ConfigError
-from podium.planner import Planner, PlanRequest, PrewrittenPlans
+from podium.planners.planner import Planner, PlanRequest, PrewrittenPlans
 from podium.rollout import Rollout, run_rollout
 from podium.rollout.pool_sampling import PoolSampler, PoolSampling
 from podium.tasks.graders.text_graders import Exact

@@ -5,8 +5,8 @@ import pytest
 from podium.config import build
 from podium.errors import WorkerError
 from podium.executor import ExecutionSettings
-from podium.planner import Planner, PrewrittenPlans
 from podium.planners import Single
+from podium.planners.planner import Planner, PrewrittenPlans
 from podium.rollout import Reward, RewardSettings, Rollout, reward, run_rollout
 from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.text_graders import Exact

@@ -14,8 +14,8 @@ from podium.config import build
 from podium.errors import BudgetExceededError
 from podium.evals import evaluate
 from podium.executor import ExecutionSettings
-from podium.planner import Planner
 from podium.planners import Committee, SelfConsistency, Single
+from podium.planners.planner import Planner
 from podium.rollout import run_rollout
 from podium.scoring import RolloutRequest, ScoringSession, ScoringSettings
 from podium.spending.shared_spend_limit import SharedSpendLimit

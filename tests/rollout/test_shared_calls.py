@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from podium.calls import Dispatcher
-from podium.planner import PrewrittenPlans
+from podium.planners.planner import PrewrittenPlans
 from podium.team import Runner
 from podium.team.team_file import open_pool
 from podium.types import Question

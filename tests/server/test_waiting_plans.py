@@ -12,7 +12,7 @@ import pytest
 from approving_team import PLAN
 from podium.calls import Dispatcher
 from podium.errors import APIError
-from podium.planner import PrewrittenPlans
+from podium.planners.planner import PrewrittenPlans
 from podium.server import approval
 from podium.server.approval import MAX_IN_PROCESS, ApprovedPlan, WaitingPlans
 from podium.server.background import BackgroundQuestions

@@ -4,7 +4,7 @@ import pytest
 
 from podium.errors import WorkerError
 from podium.executor import ExecutionSettings
-from podium.planner import PrewrittenPlans
+from podium.planners.planner import PrewrittenPlans
 from podium.team import Runner
 from podium.trace import Plan
 from podium.types import AnswerOptions, Budget, Limits, Question

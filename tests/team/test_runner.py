@@ -8,7 +8,7 @@ from full_disk_limit import full_disk_limit
 from podium.calls import Dispatcher
 from podium.errors import StoreError, UsageError, WorkerError
 from podium.executor import StepEnded, StepStarted
-from podium.planner import EarlierRound, Planner, PlanRequest
+from podium.planners.planner import EarlierRound, Planner, PlanRequest
 from podium.spending.shared_spend_limit import SharedSpendLimit
 from podium.team import Event, PlanReady, QuestionEnded, RoundEnded, Runner, TraceStoreError
 from podium.trace import Plan, Reply, Trace

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from podium.planner import EarlierRound, PlanRequest, PrewrittenPlans
+from podium.planners.planner import EarlierRound, PlanRequest, PrewrittenPlans
 from podium.team.sticky_worker import PastTurn, StickyWorkerPlanner, switching_loss_usd
 from podium.trace import Plan
 from podium.types import Message, Price, Profile, Question, Rating

@@ -18,7 +18,7 @@ from podium.conductor.open import build_endpoint, make_worker_conductor
 from podium.conductor.settings import ConductorSettings
 from podium.errors import UsageError, WorkerError
 from podium.executor import StepEnded, StepStarted, StepText
-from podium.planner import Planner, PlanRequest
+from podium.planners.planner import Planner, PlanRequest
 from podium.team import Event, PlanReady, QuestionEnded, Runner
 from podium.trace import Plan, Reply, Trace
 from podium.types import Budget, Limits, Price, Profile, Question, Spent, Usage

@@ -11,7 +11,7 @@ import pytest
 
 from podium.errors import ConfigError, WorkerError
 from podium.executor import ExecutionSettings, StepText
-from podium.planner import Planner, PlanRequest
+from podium.planners.planner import Planner, PlanRequest
 from podium.team import Event, Runner
 from podium.team.team_file import open_pool
 from podium.team.team_worker import TeamWorker

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from podium.errors import ConfigError, WorkerError
 from podium.executor.step_input import MessageLayout, build_messages
-from podium.planner import PrewrittenPlans
 from podium.planners import SelfConsistency
+from podium.planners.planner import PrewrittenPlans
 from podium.recordings import RecordedResponse, Recording
 from podium.team import Runner
 from podium.team.team_file import open_pool

@@ -15,7 +15,7 @@ from podium.conductor import Checkpoint, Completion, Sampling, build_prompt, ope
 from podium.conductor.loaded_model import Logits, TokenChunk
 from podium.conductor.local_policy import LocalPolicy, sample_token
 from podium.errors import UsageError
-from podium.planner import PlanRequest
+from podium.planners.planner import PlanRequest
 from podium.types import Message
 from podium_lab.inference.llama import KVCache, Llama, Shape, read_weights
 from podium_lab.inference.numpy_model import NumpyModel

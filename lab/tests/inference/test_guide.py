@@ -12,8 +12,8 @@ from podium.conductor.codec import PlainTextCodec
 from podium.conductor.open import open_policy
 from podium.conductor.policy import Sampling
 from podium.conductor.prompt import build_prompt
-from podium.planner import PlanRequest
 from podium.planners.controls import random_workflow
+from podium.planners.planner import PlanRequest
 from podium.team.team_file import open_pool
 from podium.train.shared_prefix.checkpoints import read_model
 from podium.train.shared_prefix.sampler import sample

@@ -16,7 +16,7 @@ from podium.conductor.codec import PlainTextCodec
 from podium.conductor.prompt import build_prompt
 from podium.config import build
 from podium.errors import ConfigError, RunMismatchError, StoreError
-from podium.planner import PlanRequest
+from podium.planners.planner import PlanRequest
 from podium.rollout.run_folder import RunFolder
 from podium.train.shared_prefix.update import learning_rate
 from podium.workflow import Acceptance, PlanRules, Workflow, parse

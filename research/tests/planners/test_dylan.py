@@ -3,7 +3,7 @@
 import pytest
 
 from planners.planner_teams import answered, called, team
-from podium.planner import PlanRequest
+from podium.planners.planner import PlanRequest
 from podium.team import Runner
 from podium.types import Budget, Question
 from podium.workers.view import read_view

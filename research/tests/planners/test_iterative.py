@@ -4,7 +4,7 @@ import json
 
 from planners.planner_teams import answered, called, team
 from podium.errors import WorkerError
-from podium.planner import EarlierRound, PlanRequest
+from podium.planners.planner import EarlierRound, PlanRequest
 from podium.types import Profile, Question
 from podium.workers.view import read_view
 from podium.workflow import Acceptance, Access, Step, Workflow

@@ -9,9 +9,9 @@ import pytest
 
 from known_answers import known_answers
 from podium.errors import ConfigError
-from podium.planner import BatchPlanner, PlanRequest
 from podium.planners import find_baseline, open_baseline
 from podium.planners.answers import AnswerMatrix, MeasuredAnswer
+from podium.planners.planner import BatchPlanner, PlanRequest
 from podium.types import Profile, Question
 from podium.workflow import Workflow
 from podium_research.planners.learned_routers import PricedRouter, _RightCounts, independent_votes

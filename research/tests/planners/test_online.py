@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from podium.errors import ConfigError, WorkerError
-from podium.planner import Learner
 from podium.planners import open_baseline
+from podium.planners.planner import Learner
 from podium.team import Runner
 from podium.trace import Trace
 from podium.types import Profile, Question, Rating

@@ -9,8 +9,8 @@ import pytest
 
 from known_answers import known_answers
 from podium.errors import ConfigError
-from podium.planner import BatchPlanner, PlanRequest
 from podium.planners import open_baseline
+from podium.planners.planner import BatchPlanner, PlanRequest
 from podium.team import Runner
 from podium.types import Budget, Profile, Question
 from podium.workers import Pool, ScriptedWorker, VoteWorker

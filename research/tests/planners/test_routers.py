@@ -5,8 +5,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from podium.planner import PlanRequest
 from podium.planners import Committee
+from podium.planners.planner import PlanRequest
 from podium.types import ANSWER_WHOLE_QUESTION, Profile, Question
 from podium.workflow import Step, Workflow
 from podium_research.planners.predictors import Method

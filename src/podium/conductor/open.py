@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from podium.conductor.checkpoint import Checkpoint, PlanLimits, TrainingScope
+from podium.conductor.conductor import Conductor
 from podium.conductor.loaded_model import INSTALLED_LOADERS, LoadedModel, open_guide
 from podium.conductor.plan_format import FormatNegotiator, endpoint_of
-from podium.conductor.planner import Conductor
 from podium.conductor.policy import Sampling, WorkerPolicy
 from podium.conductor.settings import MAX_PLAN_TOKENS, ConductorSettings
 from podium.errors import CheckpointError, ConfigError, UsageError

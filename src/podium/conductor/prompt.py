@@ -23,7 +23,7 @@ from podium.conductor.instructions import (
     short_instructions,
 )
 from podium.config import Settings
-from podium.planner import EarlierRound, PlanRequest
+from podium.planners.planner import EarlierRound, PlanRequest
 from podium.text.fencing import tilde_fence
 from podium.trace import Plan
 from podium.types import AnswerOptions, Message, Profile, Rating

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from podium.conductor.prompt import PolicyNumbering
 from podium.errors import BudgetExceededError, UsageError, WorkerError
-from podium.planner import Learner, Planner, PlanRequest
+from podium.planners.planner import Learner, Planner, PlanRequest
 from podium.trace import Plan, Trace
 from podium.workflow import PlanError, Workflow, needed_steps
 

@@ -14,8 +14,8 @@ from itertools import count, zip_longest
 from podium.calls.rate_limiter import model_key
 from podium.errors import UsageError, flatten_group
 from podium.evals.stats import Interval, accuracy_interval
-from podium.planner import Learner, Planner
 from podium.planners import Single
+from podium.planners.planner import Learner, Planner
 from podium.recordings import names_conditioned
 from podium.rollout import Rollout
 from podium.rollout.rollout import RolloutJob, run_rollouts

@@ -15,9 +15,9 @@ import numpy as np
 
 from podium.evals.comparison import PlannerKind
 from podium.executor.early_stopping import comparable_costs
-from podium.planner import Planner
 from podium.planners import Cascade, Committee
 from podium.planners.answers import MAX_ANSWERS, NO_ANSWER, AnswerMatrix, Floats, Members
+from podium.planners.planner import Planner
 from podium.types import Profile
 
 _BEAM_WIDTH = 20

@@ -5,7 +5,7 @@ from podium.evals.evaluation import Evaluation
 from podium.executor import StepEnded, StepStarted, StepText
 from podium.library.evaluation import evaluate
 from podium.library.sync_team import SyncTeam
-from podium.planner import Planner, PlanRequest
+from podium.planners.planner import Planner, PlanRequest
 from podium.team import Event, PlanReady, QuestionEnded, RoundEnded
 from podium.team.team import Team
 from podium.trace import Plan, Trace

@@ -10,7 +10,7 @@ from typing import Any, Self
 from podium.concurrency.event_loops import LoopThread
 from podium.evals.evaluation import Evaluation
 from podium.library.evaluation import evaluate
-from podium.planner import Planner
+from podium.planners.planner import Planner
 from podium.tasks.task import Task
 from podium.team import Event
 from podium.team.team import Team

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from podium.config import suggestion
 from podium.errors import ConfigError
-from podium.planner import Planner, PlanRequest
+from podium.planners.planner import Planner, PlanRequest
 from podium.trace import Plan
 from podium.types import Profile
 from podium.workers.vote import VOTE

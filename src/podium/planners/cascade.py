@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from podium.errors import ConfigError
-from podium.planner import EarlierRound, Planner, PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec, worker_number
+from podium.planners.planner import EarlierRound, Planner, PlanRequest
 from podium.planners.rounds import Rounds, RoundStep, most_common, plan_rounds, voted_round_plan, worker_step
 from podium.planners.voting import Committee
 from podium.trace import Plan

@@ -13,8 +13,8 @@ from random import Random
 
 from podium.config import read_file
 from podium.errors import ConfigError
-from podium.planner import Planner, PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec, plan_once, worker_number
+from podium.planners.planner import Planner, PlanRequest
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION, SEED_PREFIX_CHARS
 from podium.workflow import Access, AccessRule, PlanError, PlanRules, Step, Workflow, parse

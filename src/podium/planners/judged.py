@@ -11,8 +11,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from podium.planner import Planner, PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec
+from podium.planners.planner import Planner, PlanRequest
 from podium.planners.rounds import Rounds, most_common, plan_rounds, worker_step, workflow_plan
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from podium.errors import ConfigError
-from podium.planner import Planner, PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec, Layers, plan_once, read_members
+from podium.planners.planner import Planner, PlanRequest
 from podium.planners.rounds import worker_step
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from podium.errors import ConfigError
-from podium.planner import Planner, PlanRequest
 from podium.planners.baseline import BaselineSpec
+from podium.planners.planner import Planner, PlanRequest
 from podium.planners.voting import Single
 from podium.trace import Plan
 from podium.types import Profile

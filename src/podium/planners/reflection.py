@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from podium.errors import ConfigError
-from podium.planner import Planner, PlanRequest
 from podium.planners.baseline import BaselineSpec, plan_once, worker_number
+from podium.planners.planner import Planner, PlanRequest
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workflow import Access, Step, Workflow

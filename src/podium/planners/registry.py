@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from podium.config import closest_name
 from podium.errors import ConfigError
-from podium.planner import Planner
 from podium.planners.baseline import BaselineContext, BaselineSpec
+from podium.planners.planner import Planner
 from podium.plugins import PluginGroup
 from podium.types import Profile
 

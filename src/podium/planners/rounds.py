@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
 
-from podium.planner import EarlierRound, PlanRequest
 from podium.planners.baseline import voting_step, worker_number
+from podium.planners.planner import EarlierRound, PlanRequest
 from podium.trace import Plan
 from podium.workflow import Acceptance, Access, Step, Workflow, render
 from podium.workflow.check import MAX_SUBTASK

@@ -19,7 +19,6 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from podium.errors import ConfigError
-from podium.planner import Planner, PlanRequest
 from podium.planners.baseline import (
     BaselineContext,
     BaselineSpec,
@@ -27,6 +26,7 @@ from podium.planners.baseline import (
     voting_step,
     worker_number,
 )
+from podium.planners.planner import Planner, PlanRequest
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workflow import Step, Workflow

@@ -1,7 +1,7 @@
 """For the group `podium.planners`: a planner, of one round or of several, and the workflows that it plans."""
 
-from podium.planner import BatchPlanner, EarlierRound, Learner, Planner, PlannerWrapper, PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec
+from podium.planners.planner import BatchPlanner, EarlierRound, Learner, Planner, PlannerWrapper, PlanRequest
 from podium.planners.rounds import (
     Rounds,
     RoundStep,

@@ -21,7 +21,7 @@ from podium.conductor.prompt import build_prompt
 from podium.config import closest_name
 from podium.errors import BudgetExceededError, ConfigError
 from podium.executor import ExecutionSettings
-from podium.planner import EarlierRound, PlanRequest, PrewrittenPlans, earlier_rounds_of
+from podium.planners.planner import EarlierRound, PlanRequest, PrewrittenPlans, earlier_rounds_of
 from podium.rollout import RewardSettings, Rollout, reward, round_reward, run_rollout
 from podium.rollout.collapse import PlanStructure
 from podium.rollout.pool_sampling import PoolSampler

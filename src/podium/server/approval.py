@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from podium.errors import APIError, StoreError
-from podium.planner import PrewrittenPlans
+from podium.planners.planner import PrewrittenPlans
 from podium.server.api_errors import invalid, not_found
 from podium.server.keys import Caller
 from podium.server.requests import ChatRequest

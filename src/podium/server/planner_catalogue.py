@@ -11,8 +11,8 @@ import re
 import time
 
 from podium.errors import StoreError, UsageError
-from podium.planner import Learner, Planner
 from podium.planners import BaselineSpec, find_baseline, known_baselines
+from podium.planners.planner import Learner, Planner
 from podium.server.api_errors import not_found
 from podium.store import TraceStore
 from podium.team.health_check import CheckResult, check_planner

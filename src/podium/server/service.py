@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from podium.conductor.checkpoint import PlanLimits
 from podium.errors import StoreError
 from podium.executor import ExecutionSettings
-from podium.planner import Planner
 from podium.planners import Single
+from podium.planners.planner import Planner
 from podium.server.answer_state import ProviderStates
 from podium.server.api_errors import invalid
 from podium.server.approval import ApprovedPlan, WaitingPlans

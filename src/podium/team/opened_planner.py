@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 
 from podium.calls import Dispatcher
 from podium.conductor.checkpoint import Checkpoint, PlanLimits, find_podium_file
+from podium.conductor.conductor import Conductor
 from podium.conductor.open import build_endpoint, make_worker_conductor, open_conductor, refuse_misfit
-from podium.conductor.planner import Conductor
 from podium.conductor.quarantine import QuarantinePlanner
 from podium.conductor.settings import ConductorSettings
 from podium.config import suggestion
 from podium.errors import ConfigError, UsageError
 from podium.executor import ExecutionSettings
-from podium.planner import Planner
 from podium.planners import VOTE, find_baseline, open_baseline
 from podium.planners.baseline import refuse_without_vote
+from podium.planners.planner import Planner
 from podium.planners.rating_router import RatingRouter
 from podium.team.runner import Runner
 from podium.team.settings import TeamSettings

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from podium.calls import AttemptLog
 from podium.executor import EarlyStart, Execution, RoundContext
-from podium.planner import EarlierRound
+from podium.planners.planner import EarlierRound
 from podium.spending import Ledger
 from podium.trace import Plan, RoundTrace, Span, TraceStatus
 from podium.types import Spent, fast_replace

@@ -26,7 +26,7 @@ from podium.executor import (
     make_fence_mark,
     may_start_early,
 )
-from podium.planner import Planner, PlanRequest, visible_steps
+from podium.planners.planner import Planner, PlanRequest, visible_steps
 from podium.planners.voting import Single
 from podium.spending import Ledger, SpendLimit
 from podium.team.events import Event, PlanReady, QuestionEnded, RoundEnded, TraceStoreError

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from podium.planner import PlannerWrapper, PlanRequest
+from podium.planners.planner import PlannerWrapper, PlanRequest
 from podium.trace import Plan
 from podium.types import Profile, Usage, estimate_tokens
 from podium.workflow import Workflow

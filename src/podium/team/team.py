@@ -19,7 +19,7 @@ from podium.calls import Dispatcher
 from podium.calls.dispatcher import open_dispatcher
 from podium.config import to_overrides
 from podium.errors import StoreError, UsageError
-from podium.planner import Planner, PrewrittenPlans
+from podium.planners.planner import Planner, PrewrittenPlans
 from podium.store import TraceStore
 from podium.team.events import Event, QuestionEnded, TraceStoreError, stream_events
 from podium.team.opened_planner import OpenedPlanner, open_planner

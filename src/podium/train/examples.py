@@ -18,8 +18,8 @@ from pydantic import Field, TypeAdapter, ValidationError
 from podium.conductor.prompt import renumber_workers
 from podium.errors import ConfigError
 from podium.files.tables import read_rows
-from podium.planner import EarlierRound
 from podium.planners.controls import random_workflow
+from podium.planners.planner import EarlierRound
 from podium.rollout.rollout import grade_answer
 from podium.scoring import RolloutRequest, ScoringSession
 from podium.store import TraceStore

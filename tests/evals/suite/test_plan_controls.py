@@ -16,8 +16,8 @@ from podium.evals.suite.plan_controls import (
     with_control,
 )
 from podium.evals.suite.suite_settings import PlannerEntry
-from podium.planner import Planner, PlanRequest
 from podium.planners import Constant, random_workflow
+from podium.planners.planner import Planner, PlanRequest
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION, Profile, Question
 from podium.workflow import Access, PlanRules, Step, Workflow, parse, render

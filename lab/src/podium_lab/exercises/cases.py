@@ -14,7 +14,7 @@ from random import Random
 from podium.conductor.checkpoint import TrainingScope
 from podium.conductor.prompt import PromptSettings
 from podium.errors import ConfigError
-from podium.planner import EarlierRound, PlanRequest
+from podium.planners.planner import EarlierRound, PlanRequest
 from podium.rollout.pool_sampling import NAMES
 from podium.team.team_file import open_pool
 from podium.types import Profile, Question

@@ -21,7 +21,7 @@ from tokenizers import Tokenizer
 from podium.conductor.codec import PlainTextCodec
 from podium.conductor.loaded_model import open_guide
 from podium.conductor.prompt import build_prompt
-from podium.planner import PlanRequest
+from podium.planners.planner import PlanRequest
 from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.sampler import sample
 from podium.workflow import PlanError, PlanRules, parse

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from random import Random
 
 from podium.conductor.prompt import build_prompt
-from podium.planner import PlanRequest
+from podium.planners.planner import PlanRequest
 from podium.types import Question
 from podium.workflow import render
 from podium_lab.exercises.cases import (

@@ -17,7 +17,7 @@ import numpy as np
 from podium.conductor.prompt import renumber_workers
 from podium.evals.evaluation import Evaluation, evaluate
 from podium.evals.stats import Interval, accuracy_interval
-from podium.planner import Planner, PlannerWrapper, PlanRequest
+from podium.planners.planner import Planner, PlannerWrapper, PlanRequest
 from podium.tasks.task import Task
 from podium.team import Runner
 from podium.trace import Plan, Reply

@@ -15,7 +15,7 @@ from random import Random
 from typing import Self
 
 from podium.errors import ConfigError
-from podium.planner import earlier_rounds_of
+from podium.planners.planner import earlier_rounds_of
 from podium.plugin_api.planners import (
     BaselineContext,
     BaselineSpec,

@@ -27,8 +27,8 @@ from podium.errors import BudgetExceededError, ConfigError, UsageError
 from podium.evals import evaluate
 from podium.executor import ExecutionSettings
 from podium.files.atomic import replace_file
-from podium.planner import Planner
 from podium.planners import Constant
+from podium.planners.planner import Planner
 from podium.rollout import Rollout
 from podium.rollout.data_fingerprint import DataFingerprint
 from podium.rollout.run_folder import RunFolder

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from podium.calls import Dispatcher
 from podium.evals.evaluation import evaluate
 from podium.executor import ExecutionSettings
-from podium.planner import Planner, PlanRequest
 from podium.planners.baseline import plan_once
+from podium.planners.planner import Planner, PlanRequest
 from podium.rollout import Rollout
 from podium.tasks.task import Task
 from podium.team import Runner

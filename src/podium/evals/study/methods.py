@@ -22,7 +22,6 @@ import numpy as np
 
 from podium.evals.plan_selection import best_cascade, best_fixed_plan, cascade_figures
 from podium.evals.rating import find_clusters, fit_words, rate
-from podium.planner import Planner
 from podium.planners import Cascade, Committee
 from podium.planners.answers import (
     AnswerMatrix,
@@ -32,6 +31,7 @@ from podium.planners.answers import (
     committee_cost,
     select_questions,
 )
+from podium.planners.planner import Planner
 from podium.planners.rating_router import RatingRouter
 from podium.planners.voting import Single
 from podium.types import Profile

@@ -10,8 +10,8 @@ from podium.calls import Dispatcher
 from podium.conductor.settings import ConductorSettings
 from podium.evals.suite.manifest import TableSettings
 from podium.evals.suite.suite_settings import PlannerEntry, SuiteSettings, WorkerDegradation
-from podium.planner import Planner
 from podium.planners import VOTE
+from podium.planners.planner import Planner
 from podium.rollout.pool_sampling import PoolSampler
 from podium.tasks import Task, open_tasks
 from podium.tasks.task import TaskSet

@@ -10,14 +10,14 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from podium.conductor.planner import Conductor
+from podium.conductor.conductor import Conductor
 from podium.errors import UsageError, WorkerError
 from podium.evals.evaluation import EvaluationJob, evaluate_together, evaluation_runner
 from podium.evals.suite.comparison_inputs import ComparisonInputs, untrained_of
 from podium.evals.suite.manifest import SuiteJob
 from podium.evals.suite.plan_controls import PLAN_CONTROLS, ControlContext, with_control
 from podium.evals.suite.training_answers import SuiteJobContext, TrainingAnswers
-from podium.planner import BatchPlanner, Planner, PlannerWrapper, PlanRequest
+from podium.planners.planner import BatchPlanner, Planner, PlannerWrapper, PlanRequest
 from podium.tasks.task import Task
 from podium.team.team import Team
 from podium.trace import Plan

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Literal
 
-from podium.planner import Planner, PlannerWrapper, PlanRequest
 from podium.planners.baseline import worker_number
 from podium.planners.controls import Constant, RandomPlans
+from podium.planners.planner import Planner, PlannerWrapper, PlanRequest
 from podium.planners.voting import SelfConsistency
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION, SEED_PREFIX_CHARS, Profile

@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from podium.conductor.planner import Conductor
+from podium.conductor.conductor import Conductor
 from podium.errors import UsageError
 from podium.evals.fingerprints import fingerprints
 from podium.evals.look_log import TRAIN, looks_file

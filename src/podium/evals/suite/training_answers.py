@@ -12,9 +12,9 @@ from podium.evals.rating import measurable_workers, read_answers
 from podium.evals.suite.comparison_inputs import ComparisonInputs, OpenTasks
 from podium.evals.suite.manifest import SuiteJob
 from podium.evals.suite.plan_controls import MAX_SAMPLES
-from podium.planner import Planner
 from podium.planners import Single, open_baseline
 from podium.planners.answers import AnswerMatrix
+from podium.planners.planner import Planner
 
 
 @dataclass(frozen=True, slots=True)

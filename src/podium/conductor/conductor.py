@@ -21,7 +21,7 @@ from podium.conductor.prompt import (
     thinking_prompt,
 )
 from podium.errors import BudgetExceededError, UsageError, WorkerError
-from podium.planner import Planner, PlanRequest
+from podium.planners.planner import Planner, PlanRequest
 from podium.trace import Plan
 from podium.types import SEED_PREFIX_CHARS, fast_replace
 from podium.workflow import PlanError, Step, StepReader, Workflow, parse, plan_schema
