@@ -20,7 +20,7 @@ import torch
 from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM, Qwen2Config
 
-from podium.train.estimate import (
+from podium.train.run_estimate import (
     GIB,
     GPU,
     SHAPES,

@@ -11,7 +11,7 @@ from podium.config import load
 from podium.scoring import ScoringSettings
 from podium.tasks import open_tasks
 from podium.team.team_file import open_pool
-from podium.train.estimate import GIB, GPUS, SHAPES, GPUEstimate, TrainingSize, estimate_workers
+from podium.train.run_estimate import GIB, GPUS, SHAPES, GPUEstimate, TrainingSize, estimate_workers
 from podium.train.settings import TrainSettings
 
 RECIPES = Path(__file__).parent.parent / "configs" / "train"

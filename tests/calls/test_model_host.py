@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from podium.calls import rate_limiter
 from podium.calls.rate_limiter import ModelHost, RateLimiter
 from podium.errors import UsageError
-from podium.executor.estimate import estimate_plan
+from podium.executor.plan_estimate import estimate_plan
 from podium.library.evaluation import evaluate
 from podium.planners.planner import Planner, PlanRequest, PrewrittenPlans
 from podium.tasks.graders.text_graders import Exact

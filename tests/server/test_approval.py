@@ -17,7 +17,7 @@ import pytest
 from approving_team import PLAN, TEXT_PLANS, approving_team, is_planning
 from chat_model import ChatModel, Say, chat_model
 from key_storage import KeyStorage
-from podium.executor.estimate import ASSUMED_TOKENS
+from podium.executor.plan_estimate import ASSUMED_TOKENS
 from podium.server import approval
 from podium.server.keys.caller import KeyAllowance
 from podium.store import TraceStore

@@ -17,8 +17,8 @@ from podium.cli.printable import counted, dollars, printable, ranged, say, secon
 from podium.cli.team_options import CallOptions, open_limited_dispatcher
 from podium.cli.terminal import open_console, plain_table, print_json
 from podium.train.engine import OpenedQuestions, TrainingRun
-from podium.train.estimate import GIB, GPUEstimate, WorkerEstimate, estimate_gpu
 from podium.train.preflight import preflight
+from podium.train.run_estimate import GIB, GPUEstimate, WorkerEstimate, estimate_gpu
 from podium.train.settings import TrainSettings
 from podium.train.worker_trial import WorkerTrial, pair_workers, trial_usd, try_workers
 from podium.workers.base import has_paid_workers

@@ -15,7 +15,7 @@ from podium.cli.team_file import find_team
 from podium.cli.team_options import AskOptions, Override
 from podium.cli.terminal import open_console, print_json, read_question
 from podium.errors import QuestionFailedError
-from podium.executor.estimate import (
+from podium.executor.plan_estimate import (
     ASSUMED_SPREAD,
     ASSUMED_TOKENS,
     MIN_PAST_ANSWERS,

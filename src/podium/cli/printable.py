@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from podium.executor.estimate import Range
+    from podium.executor.plan_estimate import Range
 
 _JOINERS = "\u200c\u200d"  # They shape letters and emoji, and can do no harm.
 

@@ -25,10 +25,10 @@ from podium.cli.terminal import open_console, print_json, require_yes
 from podium.errors import UsageError
 from podium.evals.rating import require_sklearn
 from podium.evals.study.candidates import CompositionRun
-from podium.evals.study.estimate import StudyEstimate
 from podium.evals.study.questions import StudyQuestions, load_study_questions, questions_of_traces
 from podium.evals.study.report import HTML, MARKDOWN, headline, misjudged, summary
 from podium.evals.study.result import Study
+from podium.evals.study.study_estimate import StudyEstimate
 from podium.evals.study.study_inputs import StudySettings
 from podium.evals.study.study_run import StudyRun
 from podium.files.atomic import lock_folder

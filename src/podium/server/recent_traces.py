@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from podium.errors import StoreError
-from podium.executor.estimate import ASSUMED_TOKENS, MIN_PAST_ANSWERS, StepEstimate, estimate_plan
+from podium.executor.plan_estimate import ASSUMED_TOKENS, MIN_PAST_ANSWERS, StepEstimate, estimate_plan
 from podium.store import TraceStore
 from podium.store.past_answers import NEWEST, past_answers_in
 from podium.trace import Trace

@@ -18,11 +18,11 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import PromptCodec
 from podium.errors import PodiumError
 from podium.tasks import Task
-from podium.train.estimate import WorkerEstimate
 from podium.train.metrics import EVALUATION_FIGURES, batch_figures
 from podium.train.metrics_recorder import IterationRecorder, StepRecorder
 from podium.train.ranks import Ranks
 from podium.train.rollouts import RolloutCollector, RolloutSample, Sampler
+from podium.train.run_estimate import WorkerEstimate
 from podium.train.schedule import ScheduledGroup
 from podium.train.settings import TrainSettings
 from podium.workers.pool import Pool

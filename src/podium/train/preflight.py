@@ -26,8 +26,8 @@ from podium.store.past_answers import PastAnswers, read_past_answers
 from podium.tasks import Task
 from podium.team.team_file import open_pool
 from podium.train.engine import OpenedQuestions, TrainingEngine, TrainingRun
-from podium.train.estimate import WorkerEstimate, estimate_workers
 from podium.train.ranks import Ranks
+from podium.train.run_estimate import WorkerEstimate, estimate_workers
 from podium.train.schedule import generate_tasks, has_generated_tasks
 from podium.train.settings import (
     CHANGEABLE_ON_RESUME,

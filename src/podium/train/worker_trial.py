@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from podium.calls import Dispatcher
-from podium.executor.estimate import Range, estimate_answer
+from podium.executor.plan_estimate import Range, estimate_answer
 from podium.rollout.rollout import run_rollout
 from podium.tasks import Task
 from podium.team import Runner

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from podium.train.estimate import GPUS, TrainingSize
+from podium.train.run_estimate import GPUS, TrainingSize
 from podium.train.shape import ModelShape
 
 SCRIPT = Path(__file__).parent.parent.parent.parent / "benchmarks" / "gpu.py"

@@ -15,9 +15,9 @@ from podium.calls import Dispatcher
 from podium.errors import UsageError
 from podium.evals.answer_files import ShowProgress, answer_matrix
 from podium.evals.question_table import AskingProgress, QuestionTable, ask_each_alone
-from podium.evals.study.estimate import REPEATED, most_samples
 from podium.evals.study.judges import NearMisses, by_agreement, near_misses
 from podium.evals.study.questions import JudgedBy
+from podium.evals.study.study_estimate import REPEATED, most_samples
 from podium.planners.answers import AnswerMatrix
 from podium.rollout import Rollout
 from podium.spending.spend_limit import InMemorySpendLimit

@@ -16,10 +16,10 @@ from podium.evals.question_table import AskingProgress, QuestionTable
 from podium.evals.study.answers import StudyAnswers, ask_workers
 from podium.evals.study.conductors import measure_conductors
 from podium.evals.study.decision import StudyDecision, decide
-from podium.evals.study.estimate import StudyEstimate, estimate_study, most_samples
 from podium.evals.study.methods import MethodResult, clustered_ratings, crossfit, methods_for
 from podium.evals.study.report import write_report
 from podium.evals.study.result import RESULT, Bounds, Study
+from podium.evals.study.study_estimate import StudyEstimate, estimate_study, most_samples
 from podium.evals.study.study_inputs import StudyInputs
 from podium.evals.study.team_files import TEAM, write_team_file
 from podium.planners.answers import AnswerMatrix

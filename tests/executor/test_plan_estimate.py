@@ -4,7 +4,7 @@ import pytest
 
 from chat_worker import ChatClient, chat_worker
 from podium.executor import Execution
-from podium.executor.estimate import Range, estimate_plan
+from podium.executor.plan_estimate import Range, estimate_plan
 from podium.types import AnswerOptions, Budget, Limits, Price, Profile, Question
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker

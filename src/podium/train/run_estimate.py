@@ -15,7 +15,7 @@ from statistics import fmean
 from types import MappingProxyType
 
 from podium.conductor.checkpoint import Checkpoint
-from podium.executor.estimate import Range, Workload, estimate_plan
+from podium.executor.plan_estimate import Range, Workload, estimate_plan
 from podium.planners.controls import random_workflow
 from podium.rollout.pool_sampling import PoolSampler
 from podium.scoring import ScoringSettings

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from podium.errors import UsageError
 from podium.evals.study.decision import FEWEST
 from podium.evals.study.study_inputs import StudyInputs
-from podium.executor.estimate import Range, StepEstimate, Workload, estimate_answer, estimate_plan
+from podium.executor.plan_estimate import Range, StepEstimate, Workload, estimate_answer, estimate_plan
 from podium.tasks import Task
 from podium.team.opened_planner import first_model, open_planner
 from podium.team.settings import PlannerChoice, TeamSettings
