@@ -35,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from podium.store import TraceStore
 from podium.store.query import TraceFilters, write_cursor
 from podium.store.schema import TRACES
-from podium.store.spend import SPEND_BY, SpendQuery
+from podium.store.spend_report import SPEND_BY, SpendQuery
 from podium.trace import Attempt, Reply, RoundTrace, Span, Trace
 from podium.trace.serialization import read_jsonl, to_json, to_row
 from podium.types import Message, Profile, Question, Usage

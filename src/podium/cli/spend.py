@@ -12,7 +12,7 @@ from podium.cli.terminal import print_json
 from podium.files.locations import default_store
 from podium.spending.shared_spend_limit import open_day_limit
 from podium.store import TraceStore
-from podium.store.spend import Accuracy, SpendBy, SpendQuery, SpendReport, SpendSums
+from podium.store.spend_report import Accuracy, SpendBy, SpendQuery, SpendReport, SpendSums
 
 _NAMELESS: dict[SpendBy, str] = {"worker": "(planning)", "key": "(no key)"}
 

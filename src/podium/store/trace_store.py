@@ -33,7 +33,7 @@ from podium.store.query import (
     write_cursor,
 )
 from podium.store.schema import TRACE_TABLES, WAY_OUT
-from podium.store.spend import SpendQuery, SpendReport
+from podium.store.spend_report import SpendQuery, SpendReport
 from podium.store.trace_rows import TraceRows
 from podium.store.write_queue import WriteQueue
 from podium.trace.model import Outcome, Trace, TraceStatus

@@ -1,6 +1,6 @@
 """What a question paid to each of its workers and for its plans.
 
-Stores keep these costs in rows beside the trace (`serialization`), and `podium.store.spend` sums them.
+Stores keep these costs in rows beside the trace (`serialization`), and `podium.store.spend_report` sums them.
 """
 
 from __future__ import annotations

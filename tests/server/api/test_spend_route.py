@@ -10,7 +10,7 @@ import httpx
 
 from key_storage import KeyStorage
 from podium.spending.shared_spend_limit import SharedSpendLimit
-from podium.store.spend import MAX_DAYS
+from podium.store.spend_report import MAX_DAYS
 from viewer_traces import keep, plain
 
 DAYS = {"since": "2026-03-01", "until": "2026-03-02"}

@@ -17,7 +17,7 @@ from podium.server.keys.caller import Caller
 from podium.server.requests import RequestCaller
 from podium.server.service import Service
 from podium.spending.spend_limit import NANO_PER_USD
-from podium.store.spend import DEFAULT_DAYS, MAX_DAYS, SpendBy, SpendQuery
+from podium.store.spend_report import DEFAULT_DAYS, MAX_DAYS, SpendBy, SpendQuery
 
 
 def add_routes(app: FastAPI, service: Service) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from podium.errors import UsageError
 from podium.store import TraceStore
-from podium.store.spend import SPEND_BY, Accuracy, SpendBy, SpendQuery
+from podium.store.spend_report import SPEND_BY, Accuracy, SpendBy, SpendQuery
 from podium.trace import Attempt, Outcome, Plan, Reply, RoundTrace, Span, Trace
 from podium.trace.costs import PLANNING, Cost, costs_of
 from podium.types import Price, Profile, Spent, Usage
