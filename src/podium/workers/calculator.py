@@ -13,9 +13,9 @@ from fractions import Fraction
 from itertools import islice
 
 from podium.text.answer import final_answer
-from podium.text.arithmetic import compute, find_expressions, format_number
 from podium.trace import Reply
 from podium.workers import tool
+from podium.workers.arithmetic import compute, find_expressions, format_number
 from podium.workers.base import TOOL, Request, Worker
 from podium.workers.spec import CalculatorSpec
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.text.arithmetic import compute, find_expressions, format_number
+from podium.workers.arithmetic import compute, find_expressions, format_number
 
 
 @pytest.mark.parametrize(
