@@ -12,7 +12,7 @@ from installed_package import install_package
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.loaded_model import INSTALLED_LOADERS
 from podium.errors import ConfigError
-from podium.shipped import shipped_checkpoint, shipped_checkpoints, shipped_pool
+from podium.plugins import shipped_checkpoint, shipped_checkpoints, shipped_pool
 from podium.team.team_file import open_pool
 from podium.workers.pool import pool_file
 

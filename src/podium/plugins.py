@@ -1,4 +1,4 @@
-"""What installed packages add to Podium, found by their entry points: the only module that reads these.
+"""What installed packages add to Podium, found by their entry points, and the pools and policies that come by name.
 
 A package names what it adds in its `pyproject.toml`:
 
@@ -7,15 +7,22 @@ A package names what it adds in its `pyproject.toml`:
 
 Each group is a `PluginGroup`, which stands beside the table of Podium's own things of that sort. Nothing is imported
 until it is named, so an unused package costs nothing but the search of its metadata.
+
+An entry point of the group "podium.assets" names a folder as a package, such as `podium_lab.assets`. The folder has
+pools as `pools/NAME.toml`, and each policy in a folder of its name. Nothing here reads these files.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
@@ -87,3 +94,42 @@ def _search(group: str, path: tuple[str, ...]) -> Mapping[str, EntryPoint]:
                 "uninstall one of their packages."
             )
     return MappingProxyType(found)
+
+
+_OWN_ASSETS = Path(__file__).parent / "assets"
+_ASSET_NAME = re.compile(r"[A-Za-z0-9_-]+")
+"""Anything else is a path. For a path, the installed packages are not searched."""
+
+
+def shipped_pool(name: str) -> Path | None:
+    """The file of the pool that comes under this name, or None if there is none."""
+    return next((path for path in _candidate_paths(name, f"pools/{name}.toml") if os.path.isfile(path)), None)
+
+
+def shipped_checkpoint(name: str) -> Path | None:
+    """The folder of the policy that comes under this name, or None if there is none."""
+    return next((path for path in _candidate_paths(name, name) if os.path.isfile(path / "podium.json")), None)
+
+
+def shipped_checkpoints() -> tuple[str, ...]:
+    """The names of all policies that come with Podium and installed packages, in alphabetical order."""
+    return tuple(
+        sorted(path.parent.name for folder in _asset_folders() for path in folder.glob("*/podium.json"))
+    )
+
+
+def _candidate_paths(name: str, inside: str) -> Iterator[Path]:
+    return (folder / inside for folder in _asset_folders()) if _ASSET_NAME.fullmatch(name) else iter(())
+
+
+def _asset_folders() -> Iterator[Path]:
+    yield _OWN_ASSETS
+    assets = PluginGroup[object]("podium.assets", "package of assets")
+    for name in assets.names:
+        try:
+            found = find_spec(assets.module(name))
+        except ImportError:
+            found = None
+        if found is None or not found.submodule_search_locations:
+            raise assets.refusal(name, "is no folder of an installed package")
+        yield from map(Path, found.submodule_search_locations)

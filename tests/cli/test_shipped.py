@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from podium.conductor.checkpoint import Checkpoint, checkpoint_folder
-from podium.shipped import shipped_checkpoints
+from podium.plugins import shipped_checkpoints
 
 
 @pytest.mark.parametrize("name", shipped_checkpoints())

@@ -17,7 +17,7 @@ from pydantic import Field
 from podium.conductor.prompt import PromptSettings
 from podium.config import Settings, build, read_file
 from podium.errors import CheckpointError
-from podium.shipped import shipped_checkpoint, shipped_checkpoints
+from podium.plugins import shipped_checkpoint, shipped_checkpoints
 from podium.workers.base import costly_workers
 from podium.workers.vote import VOTE
 

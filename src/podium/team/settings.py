@@ -17,7 +17,7 @@ from podium.conductor.settings import ConductorSettings
 from podium.config import Settings, SettingsSource
 from podium.errors import ConfigError
 from podium.files.locations import default_store, default_store_path
-from podium.shipped import shipped_pool
+from podium.plugins import shipped_pool
 from podium.types import Budget, Limits, MessageLayout, Price
 from podium.workers.build import spec_union
 from podium.workers.pool import PoolSpec

@@ -18,7 +18,7 @@ from podium.conductor.settings import SOURCES
 from podium.config import SettingsSource
 from podium.errors import ConfigError, UsageError
 from podium.planners import find_baseline
-from podium.shipped import shipped_checkpoint, shipped_pool
+from podium.plugins import shipped_checkpoint, shipped_pool
 from podium.spending.shared_spend_limit import read_day_budget
 from podium.team.opened_planner import open_planner
 from podium.team.settings import TeamSettings, TeamWorkerSpec

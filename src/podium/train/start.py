@@ -19,7 +19,7 @@ from podium.conductor.checkpoint import (
 from podium.conductor.codec import ChatCodec, PlainTextCodec, PromptCodec
 from podium.conductor.prompt import PromptSettings
 from podium.errors import CheckpointError
-from podium.shipped import shipped_checkpoint
+from podium.plugins import shipped_checkpoint
 from podium.train.settings import TrainSettings
 
 TINY_PARAMETERS = 50_000_000

@@ -16,7 +16,7 @@ from pydantic import model_validator
 from podium.config import Settings, SettingsSource, suggestion
 from podium.config.toml_lines import Where
 from podium.errors import ConfigError
-from podium.shipped import shipped_pool
+from podium.plugins import shipped_pool
 from podium.types import Profile
 from podium.workers.base import Worker
 from podium.workers.build import AnySpec, BuildContext, UnavailableWorker, WorkerKind, build_worker
@@ -260,6 +260,6 @@ def _with_override_paths(spec: S, source: SettingsSource, where: Where) -> S:
 
 
 def pool_file(name: str, folder: Path = Path()) -> Path:
-    """The file of the pool that is shipped or installed under this name (`podium.shipped`). If there is none, the file
+    """The file of the pool that is shipped or installed under this name (`podium.plugins`). If there is none, the file
     of this name in `folder`."""
     return shipped_pool(name) or folder / name
