@@ -1,4 +1,4 @@
-"""Settings whose class a key of their table names, as `kind` does for a worker."""
+"""Settings whose class a key of their table names, as `kind` does for a worker. Installed packages add classes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pydantic import BaseModel, GetCoreSchemaHandler, ValidationInfo
 from pydantic_core import CoreSchema, PydanticKnownError, core_schema
 
 from podium.errors import ConfigError
+from podium.plugins import PluginGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +54,33 @@ class OpenUnion:
         if info.mode == "json":  # Strict, as `SettingsSource.into` is: there a list may become a tuple.
             return found.model_validate_json(json.dumps(value), strict=True, context=info.context)
         return found.model_validate(value, context=info.context)
+
+
+def extensible_union(
+    table: Sequence[type[BaseModel]], base: type[BaseModel], *, group: str, tag: str
+) -> OpenUnion:
+    """The union of the classes of a table and of those of installed packages. Naming one imports its module alone; one
+    that cannot be loaded, or is not derived from `base`, is a `ConfigError`.
+
+    Args:
+        group: the group of entry points.
+        tag: the field whose default is the name in task files: "kind" of graders, "set" of task sets.
+    """
+    own = {_name(row, tag): row for row in table}
+    installed = PluginGroup[Any](group, group.removeprefix("podium.").removesuffix("s").replace("_", " "))
+
+    def find(name: str) -> type[BaseModel] | None:
+        if name in own:
+            return own[name]
+        found: Any = installed.find(name)
+        is_one = isinstance(found, type) and issubclass(found, base)
+        if found is not None and not (is_one and _name(found, tag) == name):
+            raise installed.refusal(name, f'is no {base.__name__} with the default {tag} = "{name}"')
+        return found  # type: ignore[no-any-return]
+
+    return OpenUnion(tag, find, lambda: tuple(dict.fromkeys((*own, *installed.names))))
+
+
+def _name(spec: type[BaseModel], tag: str) -> str:
+    field = spec.model_fields.get(tag)
+    return field.default if field is not None and isinstance(field.default, str) else ""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+from podium.config.open_union import extensible_union
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.choice import Choice
 from podium.tasks.graders.code_grader import Code
@@ -14,7 +15,6 @@ from podium.tasks.graders.json_grader import Json
 from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.math_graders import Math, Numeric
 from podium.tasks.graders.text_graders import Exact, Normalised, Regex, SetOf
-from podium.tasks.plugins import extensible_union
 
 GRADERS: tuple[type[GraderSettings], ...] = (
     Exact,

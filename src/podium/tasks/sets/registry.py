@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from podium.tasks.plugins import extensible_union
+from podium.config.open_union import extensible_union
 from podium.tasks.sets.base import TaskSetSpec
 from podium.tasks.sets.custom import CustomSet
 from podium.tasks.sets.inspect_task import InspectTask
