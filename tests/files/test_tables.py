@@ -20,8 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.errors import UsageError
-from podium.files.cells import cell_text, fill_template
-from podium.files.tables import Row, is_table, read_rows
+from podium.files.tables import Row, cell_text, fill_template, is_table, read_rows
 
 BOM = b"\xef\xbb\xbf"
 NAMES = st.text(string.ascii_letters, min_size=1, max_size=5)

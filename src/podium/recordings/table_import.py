@@ -16,8 +16,15 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from podium.config import Settings, load
 from podium.errors import UsageError
-from podium.files.cells import cell_equals, cell_text, fill_template, is_empty, template_columns
-from podium.files.tables import Row, read_rows
+from podium.files.tables import (
+    Row,
+    cell_equals,
+    cell_text,
+    fill_template,
+    is_empty,
+    read_rows,
+    template_columns,
+)
 from podium.recordings.importers import ImportReport
 from podium.recordings.recording_model import SPLIT_NAMES, RecordedQuestion, RecordedResponse, split_by_hash
 from podium.recordings.writer import RecordingWriter

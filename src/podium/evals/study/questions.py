@@ -15,8 +15,7 @@ from typing import Literal
 from podium.errors import ConfigError, NoTasksError, UsageError
 from podium.evals.question_table import QuestionTable
 from podium.evals.study.judges import JudgedGrader, NoVerdictGrader, OutcomeGrader, PoolJudge
-from podium.files.cells import is_empty
-from podium.files.tables import is_table, read_rows
+from podium.files.tables import is_empty, is_table, read_rows
 from podium.recordings.recording_model import hashed_id
 from podium.tasks import ALL_TASKS, Grader, Task, open_tasks, warnings_of
 from podium.tasks.open import generated_names, splits_of

@@ -22,8 +22,15 @@ from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from podium.config import Settings, build
 from podium.errors import ConfigError
-from podium.files.cells import cell_equals, cell_text, fill_template, is_empty, show_cell, template_columns
-from podium.files.tables import read_rows
+from podium.files.tables import (
+    cell_equals,
+    cell_text,
+    fill_template,
+    is_empty,
+    read_rows,
+    show_cell,
+    template_columns,
+)
 from podium.recordings import SPLIT_NAMES, split_by_hash
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.math_graders import Numeric
