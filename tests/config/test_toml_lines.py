@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.config.toml_lines import Where, find_line
+from podium.config.toml import Where, find_line
 
 TEXT = '''\
 # A comment with [brackets], "quotes and an apostrophe: '

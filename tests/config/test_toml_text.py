@@ -2,7 +2,7 @@
 
 import tomllib
 
-from podium.config.toml_text import toml_text
+from podium.config.toml import toml_text
 
 
 def test_the_standard_library_reads_what_was_written() -> None:

@@ -18,7 +18,7 @@ from podium.cli.printable import counted, dollars, printable, say, shorten
 from podium.cli.progress import show_progress
 from podium.cli.team_options import TeamOptions
 from podium.cli.terminal import open_console, plain_table, print_json
-from podium.config.toml_text import toml_text
+from podium.config.toml import toml_text
 from podium.errors import UsageError, WorkerError
 from podium.evals.study.candidates import UNSORTED, CandidateChoice, CompositionRun, QuestionKinds
 from podium.files.atomic import lock_folder, replace_file

@@ -21,7 +21,7 @@ from podium.cli.team_options import EvalOptions, Override
 from podium.cli.terminal import open_console, print_json
 from podium.conductor.settings import SOURCES
 from podium.config import load
-from podium.config.toml_text import toml_text
+from podium.config.toml import toml_text
 from podium.errors import UsageError
 from podium.evals.comparison import Comparison
 from podium.evals.comparison_table import comparison_markdown, terminal_table

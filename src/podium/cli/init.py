@@ -20,7 +20,7 @@ from podium.cli.printable import counted, printable, say
 from podium.cli.proposal import USUAL_PORT, Proposal, describe_size, free_port, propose
 from podium.cli.terminal import confirm, open_console, print_json
 from podium.cli.trust import trust
-from podium.config.toml_text import toml_text
+from podium.config.toml import toml_text
 from podium.errors import ConfigError, GraderError, UsageError
 from podium.sandbox.sandbox_pool import SandboxPool
 from podium.team.health_check import CheckResult, check_team

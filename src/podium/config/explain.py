@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from podium.config.open_union import OpenUnion
-from podium.config.toml_lines import Where, walk
+from podium.config.toml import Where, walk
 
 
 def closest_name(name: str, known: Iterable[str]) -> str | None:

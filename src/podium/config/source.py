@@ -19,8 +19,7 @@ from typing import Any, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from podium.config.explain import explain, item_name, show_value, suggestion
-from podium.config.toml_lines import Where, find_line, walk
-from podium.config.toml_text import toml_key, toml_value
+from podium.config.toml import Where, find_line, toml_key, toml_value, walk
 from podium.errors import ConfigError
 
 

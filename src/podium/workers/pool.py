@@ -14,7 +14,7 @@ from typing import Self, TypeVar
 from pydantic import model_validator
 
 from podium.config import Settings, SettingsSource, suggestion
-from podium.config.toml_lines import Where
+from podium.config.toml import Where
 from podium.errors import ConfigError
 from podium.plugins import shipped_pool
 from podium.types import Profile

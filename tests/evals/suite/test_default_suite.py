@@ -10,7 +10,7 @@ import pytest
 
 from evals.recorded_world import world, write_recording
 from podium.config import load
-from podium.config.toml_text import toml_text
+from podium.config.toml import toml_text
 from podium.errors import UsageError
 from podium.evals.comparison import Comparison
 from podium.evals.suite.comparisons import comparison_of, evaluations_of

@@ -22,7 +22,7 @@ from itertools import count
 from pathlib import Path
 
 from podium.calls import Dispatcher
-from podium.config.toml_text import toml_text
+from podium.config.toml import toml_text
 from podium.errors import BudgetExceededError, UsageError
 from podium.evals.question_table import QuestionTable, answer_table, failure_of
 from podium.evals.rating import find_clusters

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from podium.config.toml_text import toml_text
+from podium.config.toml import toml_text
 from podium.evals.study.conductors import TRAINED
 from podium.evals.study.methods import MethodResult
 from podium.files.atomic import replace_file
