@@ -15,8 +15,7 @@ from sqlalchemy import text
 from podium.errors import UsageError
 from podium.store import TraceStore
 from podium.store.query import TraceFilters
-from podium.trace.serialization import read_jsonl, to_json
-from podium.trace.validation import MAX_TRACE_NUMBER
+from podium.trace.serialization import MAX_TRACE_NUMBER, read_jsonl, to_json
 from podium.types import AnswerOptions, Question
 
 SPAN = ("rounds", 0, "spans", 1)
