@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from podium.cli.event_loop import run_event_loop
+from podium.concurrency.event_loops import run_event_loop
 from podium.errors import UsageError
 from podium.server.app import create_app
 from podium.server.keys.keys import Keys, open_key_store

@@ -15,10 +15,10 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from podium.cli.event_loop import run_event_loop
 from podium.cli.printable import say
 from podium.cli.run_settings import with_files_beside
 from podium.cli.team_options import CallOptions, Calls, open_limited_dispatcher
+from podium.concurrency.event_loops import run_event_loop
 from podium.config import SettingsSource
 from podium.errors import CheckpointError, UsageError
 from podium.rollout.run_folder import TRACES

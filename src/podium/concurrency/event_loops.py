@@ -1,4 +1,5 @@
-"""Objects that live as long as their event loop, and an event loop in a thread, for programs that are not async.
+"""Objects that live as long as their event loop, an event loop in a thread, for programs that are not async, and the
+loop of a command that serves.
 
 The owner of an HTTP session, a database pool or a pool of sandboxes may be used in several `asyncio.run` calls; an
 object that belongs to one loop may not.
@@ -7,6 +8,7 @@ object that belongs to one loop may not.
 from __future__ import annotations
 
 import asyncio
+import resource
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any, Generic, TypeVar
@@ -105,3 +107,16 @@ class LoopThread:
             except (KeyboardInterrupt, SystemExit):
                 continue  # A task raised it, and asyncio stops the loop for it. It reaches the caller as the task's.
             return
+
+
+def run_event_loop(serving: Coroutine[Any, Any, bool]) -> bool:
+    """Run what serves until a signal ends it, on the fastest event loop available, with as many connections as the
+    system allows."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    try:
+        from uvloop import new_event_loop  # noqa: PLC0415 - not on every system
+    except ImportError:
+        return asyncio.run(serving)
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        return runner.run(serving)
