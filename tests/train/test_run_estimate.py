@@ -11,9 +11,8 @@ import torch
 from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM, Qwen2Config, Qwen3Config
 
-from podium.executor.plan_estimate import estimate_plan
+from podium.executor.plan_estimate import PastAnswers, estimate_plan
 from podium.scoring import ScoringSettings
-from podium.store.past_answers import PastAnswers
 from podium.tasks.task import Grade, Task
 from podium.trace import Reply
 from podium.train.run_estimate import (

@@ -19,12 +19,15 @@ from podium.executor.plan_estimate import (
     ASSUMED_SPREAD,
     ASSUMED_TOKENS,
     MIN_PAST_ANSWERS,
+    NEWEST_TRACES,
     Estimate,
+    PastAnswers,
     PlanEstimate,
     estimate_plan,
+    past_answers_in,
 )
 from podium.files.locations import refuse_malformed_address
-from podium.store.past_answers import PastAnswers, read_past_answers
+from podium.store import TraceStore
 from podium.team.team import Team
 from podium.workflow import Workflow, topology
 
@@ -89,7 +92,10 @@ def _past(store: str | None) -> Mapping[str, PastAnswers]:
     if store is None:
         return {}
     refuse_malformed_address(store)
-    return read_past_answers(Path(store)) if Path(store).is_file() else {}
+    if not Path(store).is_file():
+        return {}
+    with TraceStore(Path(store), read_only=True) as traces:
+        return past_answers_in(traces.newest(NEWEST_TRACES))
 
 
 def _notes(workflow: Workflow, expected: PlanEstimate) -> list[str]:

@@ -17,7 +17,7 @@ from podium.calls.rate_limiter import model_key
 from podium.calls.worker_call import first_reservation
 from podium.executor.early_stopping import answering_steps
 from podium.executor.step_input import build_messages
-from podium.store.past_answers import PastAnswers
+from podium.trace import Trace
 from podium.types import (
     ANSWER_WHOLE_QUESTION,
     DEFAULT_OPTIONS,
@@ -40,6 +40,31 @@ ASSUMED_SPREAD = 4
 """For a worker whose length is assumed, `low` is this many times shorter and `high` this many times longer."""
 TOKENS_A_SECOND = 50
 """The assumed tokens per second of a worker whose speed is not known, in a `Workload`."""
+NEWEST_TRACES = 200
+"""How many of the newest traces of a store are read for `past_answers_in`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastAnswers:
+    """The answers of one worker. Both fields have the same order."""
+
+    output_tokens: tuple[int, ...]
+    seconds: tuple[float, ...]
+    """The seconds that each reply claims, or else the measured seconds with waiting and retries."""
+
+    def __len__(self) -> int:
+        return len(self.output_tokens)
+
+
+def past_answers_in(traces: Iterable[Trace]) -> Mapping[str, PastAnswers]:
+    """The past answers in `traces`, by the name of the worker that answered. Cached answers are left out, since they
+    are copies."""
+    pairs: dict[str, list[tuple[int, float]]] = {}
+    for trace in traces:
+        for span in trace.spans:
+            if span.status == "done" and span.answered_by is not None and not span.cached:
+                pairs.setdefault(span.answered_by, []).append((span.usage.output_tokens, span.seconds))
+    return {worker: PastAnswers(*zip(*of_worker, strict=True)) for worker, of_worker in pairs.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,15 @@ from dataclasses import asdict
 from typing import Any
 
 from podium.errors import StoreError
-from podium.executor.plan_estimate import ASSUMED_TOKENS, MIN_PAST_ANSWERS, StepEstimate, estimate_plan
+from podium.executor.plan_estimate import (
+    ASSUMED_TOKENS,
+    MIN_PAST_ANSWERS,
+    NEWEST_TRACES,
+    StepEstimate,
+    estimate_plan,
+    past_answers_in,
+)
 from podium.store import TraceStore
-from podium.store.past_answers import NEWEST, past_answers_in
 from podium.trace import Trace
 from podium.types import Price, Question
 from podium.workers.pool import Pool
@@ -22,8 +28,8 @@ _LOG = logging.getLogger("podium.server")
 _FRESH_S = 10.0
 """Seconds for which traces that were read are used again."""
 _SOURCE = (
-    f"the prices of the team file; the lengths of a worker's past answers, if the newest {NEWEST} traces have at "
-    f"least {MIN_PAST_ANSWERS} of them, else {ASSUMED_TOKENS} tokens for each of its answers."
+    f"the prices of the team file; the lengths of a worker's past answers, if the newest {NEWEST_TRACES} traces have "
+    f"at least {MIN_PAST_ANSWERS} of them, else {ASSUMED_TOKENS} tokens for each of its answers."
 )
 
 
@@ -44,7 +50,7 @@ class RecentTraces:
         """
         async with self._reading:
             if time.monotonic() - self._read_at > _FRESH_S:
-                self._traces = await self._store.to_thread(self._store.newest, NEWEST)
+                self._traces = await self._store.to_thread(self._store.newest, NEWEST_TRACES)
                 self._read_at = time.monotonic()
             return self._traces
 

@@ -16,13 +16,14 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import PromptCodec
 from podium.conductor.prompt import policy_pool
 from podium.errors import CheckpointError, ConfigError, PodiumError, StoreError, UsageError, collecting_errors
+from podium.executor.plan_estimate import NEWEST_TRACES, PastAnswers, past_answers_in
 from podium.files.atomic import lock_folder
 from podium.files.locations import default_store
 from podium.rollout.data_fingerprint import DataFingerprint
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import RolloutRequest, ScoringSession
 from podium.scoring.training_tasks import open_training_tasks, open_validation_tasks, without_held_out
-from podium.store.past_answers import PastAnswers, read_past_answers
+from podium.store import TraceStore
 from podium.tasks import Task
 from podium.team.team_file import open_pool
 from podium.train.engine import OpenedQuestions, TrainingEngine, TrainingRun
@@ -284,7 +285,10 @@ async def _prompt_tokens(session: ScoringSession, task: str, codec: PromptCodec 
 def _read_past_answers() -> Mapping[str, PastAnswers]:
     """The lengths of workers' answers, from the user's earlier traces."""
     store = Path(default_store())
-    return read_past_answers(store) if store.is_file() else {}
+    if not store.is_file():
+        return {}
+    with TraceStore(store, read_only=True) as traces:
+        return past_answers_in(traces.newest(NEWEST_TRACES))
 
 
 def _unaffordable_batch(batch: int, workers: WorkerEstimate, budget_usd: float) -> Iterator[ConfigError]:

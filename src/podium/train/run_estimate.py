@@ -15,11 +15,10 @@ from statistics import fmean
 from types import MappingProxyType
 
 from podium.conductor.checkpoint import Checkpoint
-from podium.executor.plan_estimate import Range, Workload, estimate_plan
+from podium.executor.plan_estimate import PastAnswers, Range, Workload, estimate_plan
 from podium.planners.controls import random_workflow
 from podium.rollout.pool_sampling import PoolSampler
 from podium.scoring import ScoringSettings
-from podium.store.past_answers import PastAnswers
 from podium.tasks import Task
 from podium.train.settings import TrainSettings
 from podium.train.shape import ModelShape

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from podium.errors import UsageError
+from podium.executor.plan_estimate import PastAnswers, past_answers_in
 from podium.store import TraceStore
-from podium.store.past_answers import PastAnswers, read_past_answers
-from podium.trace import Plan, Reply, RoundTrace, Span, Trace
+from podium.trace import Plan, Reply, RoundTrace, Span
 from podium.types import Usage
 from podium.workflow import Acceptance
+from sample_traces import build_trace
 
 
 @pytest.fixture
-def keep(tmp_path: Path, make_trace: Callable[..., Trace]) -> Callable[..., Path]:
+def keep(tmp_path: Path) -> Callable[..., Path]:
     """`keep([spans of a trace], ...)`: the store, the last trace the newest."""
 
     def make(*answered: list[Span]) -> Path:
         with TraceStore(tmp_path / "traces.sqlite") as store:
             for number, spans in enumerate(answered):
                 store.add(
-                    make_trace(
+                    build_trace(
                         f"t{number}",
                         started_at=f"2026-03-01T10:00:{number:02}+00:00",
                         rounds=(
@@ -40,6 +41,11 @@ def keep(tmp_path: Path, make_trace: Callable[..., Trace]) -> Callable[..., Path
         return tmp_path / "traces.sqlite"
 
     return make
+
+
+def read_past_answers(store: Path, newest: int = 200) -> Mapping[str, PastAnswers]:
+    with TraceStore(store, read_only=True) as traces:
+        return past_answers_in(traces.newest(newest))
 
 
 def span(tokens: int, worker: str = "ada", **changes: object) -> Span:
