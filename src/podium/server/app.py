@@ -23,7 +23,7 @@ from podium.server.api_errors import ERROR_RESPONSES, add_error_handlers
 from podium.server.background import BackgroundQuestions
 from podium.server.body_limits import BodyLimits
 from podium.server.in_flight import InFlightRequests, RequestTimeLimit
-from podium.server.openai import chat_completions, responses, stored_responses
+from podium.server.openai import chat_completions, responses
 from podium.server.outer_middleware import OuterMiddleware
 from podium.server.service import Service
 
@@ -69,7 +69,7 @@ def create_app(service: Service) -> FastAPI:
     add_error_handlers(app)
     for module in (chat_completions, messages, pool, traces, runs, spend):
         module.add_routes(app, service)
-    for module in (responses, stored_responses, ask):
+    for module in (responses, ask):
         module.add_routes(app, service, background)
     if service.settings.serve.viewer:
         viewer.add_routes(app)
