@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from podium.planners.answers import AnswerMatrix, MeasuredAnswer
+from podium.planners.answer_matrix import AnswerMatrix, MeasuredAnswer
 
 
 def known_answers(

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from known_answers import known_answers
 from podium.errors import WorkerError
 from podium.planners import BaselineSpec, find_baseline, open_baseline
-from podium.planners.answers import AnswerMatrix
+from podium.planners.answer_matrix import AnswerMatrix
 from podium.team import Runner
 from podium.types import Budget, Limits, Price, Profile, Question, Rating
 from podium.workers.pool import Pool

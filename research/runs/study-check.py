@@ -38,7 +38,7 @@ from podium.evals.study.questions import load_study_questions  # noqa: E402
 from podium.evals.study.result import RESULT, Study  # noqa: E402
 from podium.evals.study.team_files import RATINGS  # noqa: E402
 from podium.planners import open_baseline  # noqa: E402
-from podium.planners.answers import AnswerMatrix, select_questions  # noqa: E402
+from podium.planners.answer_matrix import AnswerMatrix, select_questions  # noqa: E402
 from podium.team.settings import TeamSettings  # noqa: E402
 from podium.team.team_file import open_pool  # noqa: E402
 from podium.workers.ratings import Ratings  # noqa: E402

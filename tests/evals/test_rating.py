@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.evals.rating import rate
-from podium.planners.answers import AnswerMatrix
+from podium.planners.answer_matrix import AnswerMatrix
 from podium.types import Profile
 from podium.workers.ratings import ClusterWords, Tally
 

@@ -15,7 +15,7 @@ from podium.evals.plan_selection import best_cascade, best_fixed_plan, best_vote
 from podium.evals.rating import measurable_workers, read_answers
 from podium.executor import ExecutionSettings
 from podium.planners import Cascade, Committee
-from podium.planners.answers import AnswerMatrix, committee_cost
+from podium.planners.answer_matrix import AnswerMatrix, committee_cost
 from podium.planners.planner import Planner
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording
 from podium.rollout import Rollout, run_rollout

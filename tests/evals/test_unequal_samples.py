@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from podium.evals.rating import read_answers
-from podium.planners.answers import AnswerMatrix, committee_accuracy, committee_cost
+from podium.planners.answer_matrix import AnswerMatrix, committee_accuracy, committee_cost
 from podium.recordings import RecordedQuestion, RecordedResponse
 from recorded_world import random_rows, replayed, tasks_of, write_recording
 
@@ -130,5 +130,5 @@ async def test_uncached_rotations_give_the_same_accuracy(
 ) -> None:
     answers = await answers_of(tmp_path, random_given(Random("kept")))
     kept = [committee_accuracy(answers, plan).tolist() for plan in ((0,), (0, 1), (1, 1, 2))]
-    monkeypatch.setattr("podium.planners.answers._MAX_KEPT_ANSWERS", 0)
+    monkeypatch.setattr("podium.planners.answer_matrix._MAX_KEPT_ANSWERS", 0)
     assert [committee_accuracy(answers, plan).tolist() for plan in ((0,), (0, 1), (1, 1, 2))] == kept

@@ -11,7 +11,7 @@ from podium.evals.plan_selection import voter_prices
 from podium.evals.rating import read_answers
 from podium.executor import ExecutionSettings
 from podium.planners import Committee
-from podium.planners.answers import committee_cost
+from podium.planners.answer_matrix import committee_cost
 from podium.recordings import RecordedQuestion, RecordedResponse
 from podium.team import Runner
 from podium.types import Price, Profile, Rating

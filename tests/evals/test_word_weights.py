@@ -11,7 +11,7 @@ import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from podium.evals.rating import fit_words, rate
-from podium.planners.answers import AnswerMatrix
+from podium.planners.answer_matrix import AnswerMatrix
 from podium.types import Profile
 from podium.workers.ratings import WORD, Ratings
 

@@ -10,7 +10,7 @@ import pytest
 from known_answers import known_answers
 from podium.errors import ConfigError
 from podium.planners import find_baseline, open_baseline
-from podium.planners.answers import AnswerMatrix, MeasuredAnswer
+from podium.planners.answer_matrix import AnswerMatrix, MeasuredAnswer
 from podium.planners.planner import BatchPlanner, PlanRequest
 from podium.types import Profile, Question
 from podium.workflow import Workflow

@@ -9,7 +9,7 @@ from evals.recorded_world import SAMPLES, pool_of, tasks_of, world, write_record
 from podium.evals import evaluate
 from podium.evals.rating import measurable_workers, read_answers
 from podium.planners import open_baseline
-from podium.planners.answers import committee_accuracy, committee_cost
+from podium.planners.answer_matrix import committee_accuracy, committee_cost
 from podium.team import Runner
 from podium_research.planners.learned_routers import PricedRouter
 

@@ -17,7 +17,7 @@ from podium.calls import Dispatcher
 from podium.errors import RunMismatchError, StoreError
 from podium.evals.evaluation import is_missing
 from podium.evals.fingerprints import digest
-from podium.planners.answers import AnswerMatrix, MeasuredAnswer
+from podium.planners.answer_matrix import AnswerMatrix, MeasuredAnswer
 from podium.rollout import Rollout
 from podium.rollout.run_folder import cut_torn_line
 from podium.workers.vote import voted_answer

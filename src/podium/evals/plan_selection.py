@@ -1,6 +1,6 @@
 """Selects baseline plans on training questions: votes, fixed plans, cascades.
 
-It runs no plan. From known answers (`podium.planners.answers`), it computes how well thousands of plans would do.
+It runs no plan. From known answers (`podium.planners.answer_matrix`), it computes how well thousands of plans would do.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from podium.evals.comparison import PlannerKind
 from podium.executor.early_stopping import comparable_costs
 from podium.planners import Cascade, Committee
-from podium.planners.answers import MAX_ANSWERS, NO_ANSWER, AnswerMatrix, Floats, Members
+from podium.planners.answer_matrix import MAX_ANSWERS, NO_ANSWER, AnswerMatrix, Floats, Members
 from podium.planners.planner import Planner
 from podium.types import Profile
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.errors import ConfigError
-from podium.planners.answers import MAX_ANSWERS, AnswerMatrix, MeasuredAnswer
+from podium.planners.answer_matrix import MAX_ANSWERS, AnswerMatrix, MeasuredAnswer
 from podium.tasks.task import Task
 from podium.types import Message
 from podium.workers.base import Request, Worker

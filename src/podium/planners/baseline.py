@@ -20,7 +20,7 @@ from podium.workers.vote import VOTE
 from podium.workflow import Acceptance, Access, Step, Workflow, render
 
 if TYPE_CHECKING:
-    from podium.planners.answers import AnswerMatrix
+    from podium.planners.answer_matrix import AnswerMatrix
 
 _MAX_DIGITS = 9
 

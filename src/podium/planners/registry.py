@@ -20,7 +20,7 @@ from podium.plugins import PluginGroup
 from podium.types import Profile
 
 if TYPE_CHECKING:
-    from podium.planners.answers import AnswerMatrix
+    from podium.planners.answer_matrix import AnswerMatrix
 
 _INSTALLED = PluginGroup[BaselineSpec]("podium.planners", "planner", BaselineSpec)
 _ATTRIBUTES: Mapping[str, str] = {

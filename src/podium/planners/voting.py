@@ -32,7 +32,7 @@ from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workflow import Step, Workflow
 
 if TYPE_CHECKING:
-    from podium.planners.answers import AnswerMatrix
+    from podium.planners.answer_matrix import AnswerMatrix
 
 _MAX_SAMPLES = 1000
 """A plan has a step for each. Millions of steps would take minutes to check, and no budget could pay for them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from podium.planners.answers import AnswerMatrix
+from podium.planners.answer_matrix import AnswerMatrix
 
 RIGHT, WRONG = 0, 1
 

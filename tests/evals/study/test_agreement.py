@@ -6,7 +6,7 @@ import pytest
 
 from podium.evals.study.judges import by_agreement
 from podium.evals.study.result import Bounds
-from podium.planners.answers import AnswerMatrix, MeasuredAnswer
+from podium.planners.answer_matrix import AnswerMatrix, MeasuredAnswer
 
 
 def test_second_answers_are_judged_by_agreement_of_their_own() -> None:

@@ -21,7 +21,7 @@ from podium.evals.study.methods import (
 )
 from podium.evals.study.result import Bounds
 from podium.planners import Single
-from podium.planners.answers import AnswerMatrix, Floats, select_questions
+from podium.planners.answer_matrix import AnswerMatrix, Floats, select_questions
 from simulated_answers import cheap_is_as_good, nothing_helps, votes_help
 
 

@@ -11,7 +11,7 @@ from podium.evals.study.judges import NearMisses
 from podium.evals.study.methods import crossfit, methods_for
 from podium.evals.study.report import study_html, study_markdown
 from podium.evals.study.result import Bounds, Study
-from podium.planners.answers import AnswerMatrix, select_questions
+from podium.planners.answer_matrix import AnswerMatrix, select_questions
 from simulated_answers import cheap_is_as_good, nothing_helps, votes_help
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from podium.evals.stats import Interval
-from podium.planners.answers import Floats
+from podium.planners.answer_matrix import Floats
 from podium.types import FrozenModel
 from podium_research.measures.fronts import Point, columns, hull, points_of, resample_weights
 

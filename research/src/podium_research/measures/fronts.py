@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from podium.evals.comparison import Figure
-from podium.planners.answers import Floats
+from podium.planners.answer_matrix import Floats
 from podium.types import FrozenModel
 
 Point = tuple[float, float]

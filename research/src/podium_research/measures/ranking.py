@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from podium.evals.stats import Interval
-from podium.planners.answers import Floats
+from podium.planners.answer_matrix import Floats
 from podium.types import FrozenModel
 
 _RESAMPLES = 500

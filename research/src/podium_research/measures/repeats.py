@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from podium.evals.evaluation import Evaluation
-from podium.planners.answers import Floats
+from podium.planners.answer_matrix import Floats
 
 
 def right_by_repeat(evaluation: Evaluation) -> Floats:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from podium.planners.answers import Floats
+from podium.planners.answer_matrix import Floats
 from podium.types import FrozenModel
 from podium_research.measures.repeats import stacked
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from podium.planners.answers import Floats
+from podium.planners.answer_matrix import Floats
 
 
 class Adam:

@@ -16,7 +16,7 @@ import numpy as np
 
 from podium.config import suggestion
 from podium.errors import ConfigError
-from podium.planners.answers import AnswerMatrix, Floats, Members
+from podium.planners.answer_matrix import AnswerMatrix, Floats, Members
 from podium.planners.rating_router import parse_accuracy_per_usd
 from podium.planners.voting import Committee
 from podium.plugin_api.planners import BaselineContext, BaselineSpec, BatchPlanner, Plan, PlanRequest

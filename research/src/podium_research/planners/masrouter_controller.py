@@ -20,7 +20,7 @@ from pydantic import FiniteFloat
 
 from podium.errors import ConfigError
 from podium.evals.json_file import JsonFile
-from podium.planners.answers import AnswerMatrix, Floats
+from podium.planners.answer_matrix import AnswerMatrix, Floats
 from podium_research.planners.adam import Adam
 from podium_research.planners.routers import text_features
 

@@ -16,7 +16,7 @@ from random import Random
 import numpy as np
 
 from podium.errors import ConfigError
-from podium.planners.answers import Floats
+from podium.planners.answer_matrix import Floats
 from podium.planners.baseline import plan_once
 from podium.planners.rating_router import parse_accuracy_per_usd
 from podium.planners.voting import Single

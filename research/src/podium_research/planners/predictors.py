@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from podium.errors import ConfigError
-from podium.planners.answers import Floats
+from podium.planners.answer_matrix import Floats
 from podium_research.planners.router_dc import Ints, fit_router_dc
 
 Vectors = Callable[[Sequence[str]], Floats]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from podium.planners.answers import Floats
+from podium.planners.answer_matrix import Floats
 from podium_research.planners.adam import Adam
 
 Ints = npt.NDArray[np.int64]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from podium.planners.answers import Floats
+from podium.planners.answer_matrix import Floats
 from podium.planners.voting import Committee, Single
 from podium.plugin_api.planners import Plan, Planner, PlanRequest
 from podium_research.planners.predictors import Method, Vectors, fit

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from podium.errors import ConfigError
-from podium.planners.answers import ARRAYS, AnswerMatrix, Floats, Members
+from podium.planners.answer_matrix import ARRAYS, AnswerMatrix, Floats, Members
 
 
 def answers_of_workers(answers: AnswerMatrix, names: Sequence[str], planner: str) -> AnswerMatrix:

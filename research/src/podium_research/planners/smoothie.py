@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from podium.planners.answers import Floats
+from podium.planners.answer_matrix import Floats
 from podium.planners.voting import Committee
 from podium.plugin_api.planners import Acceptance, BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
 from podium.workflow import render

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from podium.errors import ConfigError
-from podium.planners.answers import Floats
+from podium.planners.answer_matrix import Floats
 from podium.planners.voting import Single
 from podium.plugin_api.planners import BaselineContext, BaselineSpec, BatchPlanner, Plan, PlanRequest
 from podium.types import SEED_PREFIX_CHARS

@@ -13,7 +13,7 @@ from pydantic import model_validator
 
 from podium.errors import ConfigError
 from podium.evals.json_file import JsonFile
-from podium.planners.answers import AnswerMatrix, Floats
+from podium.planners.answer_matrix import AnswerMatrix, Floats
 from podium_research.planners.routers import text_features
 
 Role = Literal["thinker", "worker", "verifier"]

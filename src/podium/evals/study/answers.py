@@ -18,7 +18,7 @@ from podium.evals.question_table import AskingProgress, QuestionTable, ask_each_
 from podium.evals.study.judges import NearMisses, by_agreement, near_misses
 from podium.evals.study.questions import JudgedBy
 from podium.evals.study.study_estimate import REPEATED, most_samples
-from podium.planners.answers import AnswerMatrix
+from podium.planners.answer_matrix import AnswerMatrix
 from podium.rollout import Rollout
 from podium.spending.spend_limit import InMemorySpendLimit
 from podium.tasks import Task

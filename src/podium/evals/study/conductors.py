@@ -26,7 +26,7 @@ from podium.evals.question_table import QuestionTable, TablePlanner, answer_tabl
 from podium.evals.study.answers import StudyAnswers
 from podium.evals.study.decision import FEWEST
 from podium.evals.study.methods import MethodResult, clustered_ratings, folds_of, questions_outside_fold
-from podium.planners.answers import select_questions
+from podium.planners.answer_matrix import select_questions
 from podium.rollout import Rollout
 from podium.team.opened_planner import checkpoint_of, open_planner
 from podium.team.settings import PlannerChoice, TeamSettings

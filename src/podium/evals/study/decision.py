@@ -20,7 +20,7 @@ import numpy.typing as npt
 from podium.evals.comparison import PlannerKind
 from podium.evals.stats import Interval, accuracy_interval
 from podium.evals.study.methods import MethodResult
-from podium.planners.answers import Floats
+from podium.planners.answer_matrix import Floats
 from podium.types import FrozenModel
 
 StudyVerdict = Literal["reference", "better", "cheaper", "same", "worse", "not better", "open"]

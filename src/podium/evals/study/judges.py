@@ -18,7 +18,7 @@ import numpy as np
 
 from podium.calls import CallContext, Dispatcher
 from podium.errors import GraderError
-from podium.planners.answers import NO_ANSWER, AnswerMatrix, Floats
+from podium.planners.answer_matrix import NO_ANSWER, AnswerMatrix, Floats
 from podium.rollout import Rollout
 from podium.rollout.data_fingerprint import grader_settings
 from podium.spending import Ledger

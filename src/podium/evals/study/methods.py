@@ -23,7 +23,7 @@ import numpy as np
 from podium.evals.plan_selection import best_cascade, best_fixed_plan, cascade_figures
 from podium.evals.rating import find_clusters, fit_words, rate
 from podium.planners import Cascade, Committee
-from podium.planners.answers import (
+from podium.planners.answer_matrix import (
     AnswerMatrix,
     Floats,
     Ints,

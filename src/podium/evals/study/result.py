@@ -12,7 +12,7 @@ from podium.evals.study.decision import StudyDecision
 from podium.evals.study.judges import NearMisses
 from podium.evals.study.methods import best_single
 from podium.evals.study.questions import JudgedBy
-from podium.planners.answers import AnswerMatrix, Floats, select_questions
+from podium.planners.answer_matrix import AnswerMatrix, Floats, select_questions
 from podium.types import FrozenModel
 
 RESULT = "study.json"

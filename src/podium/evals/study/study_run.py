@@ -22,7 +22,7 @@ from podium.evals.study.result import RESULT, Bounds, Study
 from podium.evals.study.study_estimate import StudyEstimate, estimate_study, most_samples
 from podium.evals.study.study_inputs import StudyInputs
 from podium.evals.study.team_files import TEAM, write_team_file
-from podium.planners.answers import AnswerMatrix
+from podium.planners.answer_matrix import AnswerMatrix
 from podium.rollout.run_folder import RunFolder
 from podium.workers.replay import ReplayWorker
 

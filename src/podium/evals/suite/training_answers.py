@@ -13,7 +13,7 @@ from podium.evals.suite.comparison_inputs import ComparisonInputs, OpenTasks
 from podium.evals.suite.manifest import SuiteJob
 from podium.evals.suite.plan_controls import MAX_SAMPLES
 from podium.planners import Single, open_baseline
-from podium.planners.answers import AnswerMatrix
+from podium.planners.answer_matrix import AnswerMatrix
 from podium.planners.planner import Planner
 
 
