@@ -46,7 +46,7 @@ class VoteCount(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a worker answered."""
+    """What a worker answered. It stands here, and not with the workers, since the reply of a team holds a trace."""
 
     text: str
     usage: Usage
