@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podium.cli.found_team import find_team
 from podium.cli.progress import TimeLeft, show_progress
-from podium.cli.team_file import find_team
 from podium.cli.team_options import RunOptions
 from podium.evals.study.questions import load_study_questions
 from podium.evals.study.study_inputs import StudySettings

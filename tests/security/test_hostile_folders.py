@@ -19,7 +19,7 @@ import pytest
 
 from command_line import Outcome, Podium, run_command
 from podium.cli.found_files import FoundFiles
-from podium.cli.team_file import FoundTeam, find_team
+from podium.cli.found_team import FoundTeam, find_team
 from podium.cli.team_options import RunOptions, TeamOptions
 from podium.cli.trust import trust
 from podium.errors import ConfigError, UsageError

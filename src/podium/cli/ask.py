@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from secrets import token_hex
 
 from podium.cli.drawing import print_trace
+from podium.cli.found_team import find_team
 from podium.cli.options import Flag
 from podium.cli.printable import printable
-from podium.cli.team_file import find_team
 from podium.cli.team_options import AskOptions, Override
 from podium.cli.terminal import open_console, print_json, read_question
 from podium.errors import QuestionFailedError

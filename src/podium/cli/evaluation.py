@@ -12,11 +12,11 @@ from functools import partial
 from pathlib import Path
 
 from podium.calls.dispatcher import open_dispatcher
+from podium.cli.found_team import find_team
 from podium.cli.options import Flag
 from podium.cli.printable import say
 from podium.cli.progress import show_progress
 from podium.cli.questions import check_question_count
-from podium.cli.team_file import find_team
 from podium.cli.team_options import EvalOptions, Override
 from podium.cli.terminal import open_console, print_json
 from podium.conductor.settings import SOURCES

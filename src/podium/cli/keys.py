@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
 
+from podium.cli.found_team import found_store
 from podium.cli.options import Flag, JSONArray, StoreLocation
 from podium.cli.printable import dollars, print_columns, say, shorten
-from podium.cli.team_file import found_store
 from podium.cli.terminal import print_json
 from podium.errors import UsageError
 from podium.server.keys.caller import Caller, KeyAllowance

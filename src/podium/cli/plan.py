@@ -9,9 +9,9 @@ from secrets import token_hex
 from rich.text import Text
 
 from podium.cli.drawing import draw_workflow
+from podium.cli.found_team import find_team
 from podium.cli.options import Flag
 from podium.cli.printable import counted, dollars, priced, printable, ranged, seconds
-from podium.cli.team_file import find_team
 from podium.cli.team_options import AskOptions, Override
 from podium.cli.terminal import open_console, print_json, read_question
 from podium.errors import QuestionFailedError

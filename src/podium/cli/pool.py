@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
+from podium.cli.found_team import find_team
 from podium.cli.options import JSONArray
 from podium.cli.printable import counted, dollars, priced, printable, seconds, shorten
-from podium.cli.team_file import find_team
 from podium.cli.team_options import Override, TeamOptions
 from podium.cli.terminal import open_console, plain_table, print_json
 from podium.errors import UsageError

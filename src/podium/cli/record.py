@@ -9,12 +9,12 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from podium.calls.dispatcher import RESPONSES
+from podium.cli.found_team import find_team
 from podium.cli.options import Flag
 from podium.cli.output_files import check_recording_path, parent_folder, refuse_existing
 from podium.cli.printable import counted, dollars, say
 from podium.cli.progress import say_what_is_missing, show_progress
 from podium.cli.questions import check_question_count
-from podium.cli.team_file import find_team
 from podium.cli.team_options import Override, RunOptions
 from podium.cli.terminal import print_json
 from podium.errors import UsageError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from podium.cli.team_file import find_team
+from podium.cli.found_team import find_team
 from podium.cli.team_options import Override, ServeOptions
 from podium.errors import UsageError
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import closing
 from datetime import UTC, date, datetime
 
+from podium.cli.found_team import found_day_usd, found_store
 from podium.cli.options import Flag, StoreLocation, read_time
 from podium.cli.printable import counted, dollars, priced, print_columns, say, shorten
-from podium.cli.team_file import found_day_usd, found_store
 from podium.cli.terminal import print_json
 from podium.files.locations import default_store
 from podium.spending.shared_spend_limit import open_day_limit

@@ -16,10 +16,10 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from podium.cli.compose import ComposeOptions, compose, is_address, write_candidates
+from podium.cli.found_team import find_team
 from podium.cli.options import Flag
 from podium.cli.printable import counted, dollars, printable, ranged, say
 from podium.cli.progress import say_what_is_missing, show_progress
-from podium.cli.team_file import find_team
 from podium.cli.team_options import Override, RunOptions
 from podium.cli.terminal import open_console, print_json, require_yes
 from podium.errors import UsageError

@@ -198,7 +198,7 @@ def _named_store(store: Path | None) -> Path | None:
     """The store that the command or team.toml of the working folder names, or None for the default."""
     if store is not None or not Path(FILE).is_file():
         return store
-    from podium.cli.team_file import found_store  # noqa: PLC0415 - loads all that a team is made of
+    from podium.cli.found_team import found_store  # noqa: PLC0415 - loads all that a team is made of
 
     file = found_store()
     return None if file is None else Path(file)
