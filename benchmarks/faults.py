@@ -24,7 +24,7 @@ from typing import Any
 
 import openai
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.errors import WorkerError
 from podium.evals.stats import accuracy_interval
 from podium.planners.planner import PrewrittenPlans
@@ -234,12 +234,12 @@ class Figures:
 
 async def measure(pool: Pool, planner: PrewrittenPlans, tasks: Sequence[Task], concurrency: int) -> Figures:
     """Ask all questions, keep all traces."""
-    dispatcher, pending, rollouts = Dispatcher(), iter(list(enumerate(tasks))), {}
+    call_state, pending, rollouts = CallState(), iter(list(enumerate(tasks))), {}
     with TemporaryDirectory() as folder, TraceStore(Path(folder) / "traces.sqlite") as store:
 
         async def work() -> None:
             for number, task in pending:
-                runner = Runner(planner, pool, dispatcher=dispatcher)
+                runner = Runner(planner, pool, call_state=call_state)
                 rollouts[number] = await run_rollout(runner, task, seed=f"faults/{task.id}")
                 store.add(rollouts[number].trace)
 

@@ -29,7 +29,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # It takes effect only wher
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import PreTrainedTokenizerFast, PrinterCallback, TrainerCallback
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.conductor import Checkpoint, build_prompt
 from podium.conductor.codec import PlainTextCodec
 from podium.planners.planner import PlanRequest, PrewrittenPlans
@@ -179,10 +179,10 @@ class Peer:
         """What Podium's scorer gives for the same plans."""
 
         async def score_all() -> list[float | None]:
-            pool, dispatcher, settings = open_pool(self.settings.pool), Dispatcher(), self.settings.reward
+            pool, call_state, settings = open_pool(self.settings.pool), CallState(), self.settings.reward
             scores = [
                 run_rollout(
-                    Runner(PrewrittenPlans((text,)), pool, dispatcher=dispatcher),
+                    Runner(PrewrittenPlans((text,)), pool, call_state=call_state),
                     self.tasks[which],
                     seed=f"peer/{place}",
                 )

@@ -31,7 +31,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.request import Request, urlopen
 
-from podium.calls import AttemptLog, CallContext, Dispatcher
+from podium.calls import AttemptLog, CallContext, CallState
 from podium.conductor import PromptSettings
 from podium.conductor.conductor import Conductor
 from podium.conductor.policy import Completion, Sampling, WorkerPolicy
@@ -187,7 +187,7 @@ class Experiment:
     def __init__(self, url: str, pool: Pool) -> None:
         self._planning, self._working = Prompts(url), Prompts(url)
         self._pool = pool
-        self._dispatcher = Dispatcher()
+        self._call_state = CallState()
         self._policy = WorkerPolicy(pool.named("ada"))
         self.counts: dict[str, tuple[Counts, Counts]] = {}
         """Of each kind of work those of the Conductor's prompts and of the workers'."""
@@ -198,7 +198,7 @@ class Experiment:
         """Answer a question by these plans, one for each round."""
         policy = FixedPolicy(self._policy, list(plans))
         conductor = Conductor(policy, PromptSettings(form="structured"))
-        runner = Runner(conductor, self._pool, budget=Budget(rounds=len(plans)), dispatcher=self._dispatcher)
+        runner = Runner(conductor, self._pool, budget=Budget(rounds=len(plans)), call_state=self._call_state)
         trace = await runner.answer(question, seed=question.text)
         assert trace.status == "ok", trace.error
         planning, working = self.counts.setdefault(work, (Counts(), Counts()))

@@ -1,4 +1,4 @@
-"""Compares a page that lists planners with what their `BaselineSpec` says."""
+"""Compares a page that lists planners with what their `PlannerSpec` says."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from podium.planners import VOTE, BaselineSpec
+from podium.planners import VOTE, PlannerSpec
 
 ROW = re.compile(
     r"^\| `(?P<form>[^`]+)` \|.*\|(?P<needs>[^|]*)\| (?P<recording>yes|no) \|[^|]*\|$", re.MULTILINE
 )
 
 
-def check_page(page: Path, baselines: Iterable[BaselineSpec]) -> None:
+def check_page(page: Path, baselines: Iterable[PlannerSpec]) -> None:
     """Each planner has a row, with what it needs, and whether a recording can serve it."""
     rows = {row["form"]: row for row in ROW.finditer(page.read_text(encoding="utf-8"))}
     known = {baseline.syntax: baseline for baseline in baselines}

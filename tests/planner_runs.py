@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from known_answers import known_answers
 from podium.errors import WorkerError
-from podium.planners import BaselineSpec, find_baseline, open_baseline
+from podium.planners import PlannerSpec, find_baseline, open_baseline
 from podium.planners.answer_matrix import AnswerMatrix
 from podium.team import Runner
 from podium.types import Budget, Limits, Price, Profile, Question, Rating
@@ -94,7 +94,7 @@ WriteFile = Callable[[list[str], int], Path]
 
 
 def check_planner(
-    baseline: BaselineSpec,
+    baseline: PlannerSpec,
     write_file: WriteFile | None = None,
     further_names: FurtherNames = lambda names: [],
 ) -> None:
@@ -113,7 +113,7 @@ def check_planner(
 
 
 def _run_and_check(
-    baseline: BaselineSpec,
+    baseline: PlannerSpec,
     count: int,
     seed: int,
     choice: int,

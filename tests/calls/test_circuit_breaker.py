@@ -2,8 +2,8 @@ import asyncio
 
 import pytest
 
+from podium.calls.call_state import WorkerChannel
 from podium.calls.circuit_breaker import CircuitBreaker
-from podium.calls.dispatcher import WorkerChannel
 from podium.errors import WorkerError
 from podium.types import Limits
 from podium.workers.scripted import ScriptedWorker

@@ -11,7 +11,7 @@ from scripted_team import write_sums, write_team
 from tiny_policy import write_policy
 
 PLANNER = """
-from podium.planners import BaselineSpec, Single
+from podium.planners import PlannerSpec, Single
 from podium.errors import ConfigError
 
 
@@ -21,7 +21,7 @@ def open_last(context):
     return Single(context.pool[-1].name)
 
 
-LAST = BaselineSpec("last:ANYTHING", open_last, rows=lambda workers: [("The last worker", "last:")])
+LAST = PlannerSpec("last:ANYTHING", open_last, rows=lambda workers: [("The last worker", "last:")])
 """
 
 

@@ -12,7 +12,7 @@ import pytest
 from podium.conductor.quarantine import QuarantinePlanner
 from podium.errors import WorkerError
 from podium.planners import Single
-from podium.planners.planner import EarlierRound, Learner, Planner, PlanRequest
+from podium.planners.planner import EarlierRound, OnlinePlanner, Planner, PlanRequest
 from podium.team import Runner
 from podium.trace import Plan, Trace
 from podium.types import Profile, Question, Spent, Usage
@@ -62,7 +62,7 @@ async def serve(planner: QuarantinePlanner, numbers: range, *, bad: Collection[s
 async def test_only_the_failing_worker_is_quarantined_within_50_questions() -> None:
     for bad in ("ada", "cy"):
         planner = QuarantinePlanner(FirstAndAnother())
-        assert isinstance(planner, Learner)
+        assert isinstance(planner, OnlinePlanner)
         before = await serve(planner, range(60))
         assert any(bad in workers for workers in before)
         after = await serve(planner, range(60, 160), bad={bad})

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from podium.calls import CallContext, Dispatcher
+from podium.calls import CallContext, CallState
 from podium.conductor import Conductor, Sampling
 from podium.conductor.open import build_endpoint
 from podium.conductor.policy import WorkerPolicy
@@ -120,9 +120,9 @@ async def test_a_trace_without_the_plans_tries_is_read(serve: Serve) -> None:
 
 
 async def test_plans_of_questions_wait_in_queues_of_their_own() -> None:
-    chief, dispatcher = ScriptedWorker("chief", [PLAN] * 9, limits=Limits(concurrency=1)), Dispatcher()
-    limiter = dispatcher.channel(chief).rate_limiter
-    runner = Runner(Conductor(WorkerPolicy(chief)), Pool([chief]), dispatcher=dispatcher)
+    chief, call_state = ScriptedWorker("chief", [PLAN] * 9, limits=Limits(concurrency=1)), CallState()
+    limiter = call_state.channel(chief).rate_limiter
+    runner = Runner(Conductor(WorkerPolicy(chief)), Pool([chief]), call_state=call_state)
     plans_before: list[int] = []
 
     async def step(question: str) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.evals import Comparison, evaluate
 from podium.evals.comparison import comparison_row
 from podium.evals.comparison_table import percent, table_notes
@@ -30,15 +30,15 @@ class Paid(ScriptedWorker):
 
 
 @pytest.fixture
-def dispatcher(tmp_path):
+def call_state(tmp_path):
     with ResponseCache(tmp_path / "c.sqlite") as cache:
-        yield Dispatcher(cache=cache)
+        yield CallState(cache=cache)
 
 
-async def test_an_evaluation_out_of_the_cache_has_the_figures_of_the_paid_one(dispatcher):
+async def test_an_evaluation_out_of_the_cache_has_the_figures_of_the_paid_one(call_state):
     worker = Paid("w")
     paid, cached = [
-        await evaluate(Runner(Single("w"), Pool([worker]), dispatcher=dispatcher), TASKS, repeats=2)
+        await evaluate(Runner(Single("w"), Pool([worker]), call_state=call_state), TASKS, repeats=2)
         for _ in range(2)
     ]
     assert len(worker.requests) == 8
@@ -53,11 +53,11 @@ async def test_an_evaluation_out_of_the_cache_has_the_figures_of_the_paid_one(di
     assert after.cost_usd == before.cost_usd
 
 
-async def test_the_table_says_how_much_was_not_paid_again(dispatcher):
+async def test_the_table_says_how_much_was_not_paid_again(call_state):
     one, other = Paid("one"), Paid("another")
     rows = []
     for name in ("one", "one", "another"):
-        found = await evaluate(Runner(Single(name), Pool([one, other]), dispatcher=dispatcher), TASKS)
+        found = await evaluate(Runner(Single(name), Pool([one, other]), call_state=call_state), TASKS)
         rows.append(comparison_row("single", name, found))
     comparison = Comparison(questions=4, seed="0", pool=("one", "another"), rows=tuple(rows))
     share = percent(rows[1].cost_usd / sum(shown.cost_usd for shown in rows))

@@ -9,7 +9,7 @@ from podium.evals import Evaluation, evaluate
 from podium.evals.comparison import comparison_row
 from podium.evals.evaluation import EvaluationJob, evaluate_together
 from podium.planners import Constant, RandomPlans, Single
-from podium.planners.planner import Learner
+from podium.planners.planner import OnlinePlanner
 from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
@@ -113,7 +113,7 @@ async def test_unreadable_plans_are_invalid_and_cost_nothing():
 async def test_a_learner_forgets_between_repeats_of_generated_questions(specialists):
     forgotten: list[int] = []
 
-    class Counting(Single, Learner):
+    class Counting(Single, OnlinePlanner):
         replayed_outcomes = 9
         learned = 0
 

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.config import build
 from podium.errors import WorkerError
 from podium.evals.evaluation import rollout_seed
@@ -65,10 +65,10 @@ def table_of(folder: Path, pool: Pool, tasks: Sequence[Task], concurrency: int =
 
 
 async def ask(
-    table: QuestionTable, *, repeats: int = 1, dispatcher: Dispatcher | None = None
+    table: QuestionTable, *, repeats: int = 1, call_state: CallState | None = None
 ) -> AskingProgress:
     return await ask_each_alone(
-        [replace(table, repeats=repeats)], dispatcher or Dispatcher(), lambda what, done, total: None
+        [replace(table, repeats=repeats)], call_state or CallState(), lambda what, done, total: None
     )
 
 
@@ -81,8 +81,8 @@ def written(table: QuestionTable, out: Path, repeats: int = 1) -> RecordingHeade
     return RecordingRun(out, questions, copied).write("r", missing=0)
 
 
-def calls(budget: int) -> Dispatcher:
-    return Dispatcher(spend_limits=[MaxCalls(budget)])
+def calls(budget: int) -> CallState:
+    return CallState(spend_limits=[MaxCalls(budget)])
 
 
 async def test_every_answer_of_every_worker_is_kept_with_its_grade(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ async def test_a_run_that_its_budget_stopped_goes_on_and_ends_with_the_same_rows
     await ask(whole, repeats=2)
     header = written(whole, tmp_path / "whole.parquet", repeats=2)
     parts = table_of(tmp_path / "parts", calculators(), TASKS, concurrency)
-    runs = [await ask(parts, repeats=2, dispatcher=calls(13)) for _ in range(3)]
+    runs = [await ask(parts, repeats=2, call_state=calls(13)) for _ in range(3)]
     assert [progress.kept for progress in runs] == [13, 26, 32]
     assert [progress.refusal for progress in runs] == ["The budget of 13 calls is used up."] * 2 + [None]
     assert written(parts, tmp_path / "parts.parquet", repeats=2).responses == header.responses
@@ -150,7 +150,7 @@ async def test_models_of_one_host_answer_the_same_questions_under_a_call_budget(
         for name in ("ada", "bob")
     ]
     table = table_of(tmp_path, Pool(workers), TASKS, 1)
-    await ask(table, dispatcher=calls(6))
+    await ask(table, call_state=calls(6))
     answered = [{task for task, _ in table.alone(name).kept_answers()} for name in ("ada", "bob")]
     assert answered[0] == answered[1]
     assert len(answered[0]) == 3
@@ -160,7 +160,7 @@ async def test_a_complete_recording_calls_no_worker(tmp_path: Path) -> None:
     worker = dear("Answer: 4")
     table = table_of(tmp_path, Pool([worker]), TASKS)
     await ask(table)
-    again = await ask(table, dispatcher=calls(0))
+    again = await ask(table, call_state=calls(0))
     more = await ask(table, repeats=2)
     assert (again.kept, again.refusal) == (8, None)
     assert (more.wanted, more.kept, len(worker.requests)) == (16, 16, 16)
@@ -184,10 +184,10 @@ async def test_judging_cost_counts_toward_the_budget_and_paid_answers_are_kept(t
         with closing(SharedSpendLimit(None, "run", 2.5 * grade.cost_usd)) as limit:
             stopped = await ask(
                 table_of(tmp_path, pool, tasks, 1),
-                dispatcher=Dispatcher(cache=cache, spend_limits=[limit]),
+                call_state=CallState(cache=cache, spend_limits=[limit]),
             )
         assert (stopped.kept, stopped.refusal is None, len(asked)) == (2, False, 3)
-        again = await ask(table_of(tmp_path, pool, tasks[:3], 1), dispatcher=Dispatcher(cache=cache))
+        again = await ask(table_of(tmp_path, pool, tasks[:3], 1), call_state=CallState(cache=cache))
     assert (again.kept, again.wanted, len(asked)) == (3, 3, 3)
 
 
@@ -218,7 +218,7 @@ async def test_recorder_with_16_concurrent_calls_stays_within_budget(tmp_path: P
     worker = dear("Answer: 4, at some length")
     with closing(SharedSpendLimit(None, "run", dollars)) as limit:
         table = table_of(tmp_path, Pool([worker]), Sums("test", 30))
-        progress = await ask(table, dispatcher=Dispatcher(spend_limits=[limit]))
+        progress = await ask(table, call_state=CallState(spend_limits=[limit]))
         spent = limit.spent_usd
     assert spent <= dollars
     assert progress.kept == len(worker.requests) < 30
@@ -232,7 +232,7 @@ async def test_a_fallback_is_neither_recorded_nor_paid_beyond_the_budget(tmp_pat
     ]
     with closing(SharedSpendLimit(None, "run", 20.0)) as limit:
         table = table_of(tmp_path, Pool([*down, dear("Answer: 4")]), TASKS)
-        await ask(table, dispatcher=Dispatcher(spend_limits=[limit]))
+        await ask(table, call_state=CallState(spend_limits=[limit]))
         assert limit.spent_usd <= 20.0
     kept = table.alone("down0").kept_answers().values()
     assert not any(answer.trace.answer for answer in kept)
@@ -262,7 +262,7 @@ async def test_cancelled_recording_keeps_its_finished_answers(tmp_path: Path) ->
         if done == 5:
             job.cancel()
 
-    job = asyncio.create_task(ask_each_alone([table], Dispatcher(), stop))
+    job = asyncio.create_task(ask_each_alone([table], CallState(), stop))
     with pytest.raises(asyncio.CancelledError):
         await job
     assert len(table.alone("dear").kept_answers()) == ended[-1] < 8

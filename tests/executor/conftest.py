@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.executor import ExecutionSettings, QuestionContext
 from podium.spending import Ledger
 from podium.types import Budget, Question
@@ -29,7 +29,7 @@ def make_context() -> Callable[..., QuestionContext]:
             "fence_mark": "feed",
             "queue_key": "feed",
             "ledger": Ledger(budget, None if budget.seconds is None else started + budget.seconds),
-            "dispatcher": Dispatcher(),
+            "call_state": CallState(),
             "settings": QUICK,
             "started": started,
         }

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from podium.calls import AttemptLog, Dispatcher
+from podium.calls import AttemptLog, CallState
 from podium.calls.input_bound import InputTokenBound
 from podium.conductor.conductor import Conductor
 from podium.conductor.policy import WorkerPolicy
@@ -105,7 +105,7 @@ async def _hedged(make_context, pool, spend_limits, budget) -> tuple[float, int]
         await call_with_fallbacks(context, pool[0], REQUEST, AttemptLog())
     pool[0].script, pool[0].calls = ("slow", "4"), 0
     again = make_context(
-        pool, ledger=Ledger(budget, spend_limits=spend_limits), dispatcher=context.dispatcher
+        pool, ledger=Ledger(budget, spend_limits=spend_limits), call_state=context.call_state
     )
     attempts = AttemptLog()
     answered = await call_with_fallbacks(again, pool[0], REQUEST, attempts)
@@ -132,16 +132,14 @@ async def _plan(make_context, pool, spend_limits, budget) -> tuple[float, int]:
     planner = Conductor(WorkerPolicy(pool[0]), second_try=True)
     free = Pool([Paid(name="free")])
     free[0].script = (DOWN,)
-    return await _asked(
-        Runner(planner, free, budget=budget, dispatcher=Dispatcher(spend_limits=spend_limits))
-    )
+    return await _asked(Runner(planner, free, budget=budget, call_state=CallState(spend_limits=spend_limits)))
 
 
 async def _team(make_context, pool, spend_limits, budget) -> tuple[float, int]:
     inner = Runner(Single("a"), Pool(pool))
     team = TeamWorker(Profile(name="team"), inner)
     return await _asked(
-        Runner(Single("team"), Pool([team]), budget=budget, dispatcher=Dispatcher(spend_limits=spend_limits))
+        Runner(Single("team"), Pool([team]), budget=budget, call_state=CallState(spend_limits=spend_limits))
     )
 
 
@@ -150,7 +148,7 @@ async def _judge(make_context, pool, spend_limits, budget) -> tuple[float, int]:
     judge = build({"kind": "judge", "worker": worker}, Judge)
     judge._state.worker = pool[0]
     task = Task("t", Question(text="What is 2 + 2?"), "4", judge)
-    await grade_answer(task, "It is five.", Dispatcher(spend_limits=spend_limits))
+    await grade_answer(task, "It is five.", CallState(spend_limits=spend_limits))
     return spend_limits[0].spent_usd, pool[0].calls * USED.tokens
 
 
@@ -242,7 +240,7 @@ async def test_a_failed_try_is_not_cached_and_a_cached_answer_costs_nothing(
     with ResponseCache(tmp_path / "responses.sqlite") as cache:
         spent = []
         for _ in range(3):
-            context = make_context([worker], dispatcher=Dispatcher(cache=cache))
+            context = make_context([worker], call_state=CallState(cache=cache))
             await call_with_fallbacks(context, worker, REQUEST, AttemptLog())
             spent.append(context.ledger.spent.cost_usd)
     assert spent == [pytest.approx(2 * COST_USD), pytest.approx(COST_USD), 0.0]

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from podium.calls import AttemptLog, Dispatcher
+from podium.calls import AttemptLog, CallState
 from podium.errors import WorkerError
 from podium.executor import ExecutionSettings
 from podium.executor.step_call import FailedCall, WorkerAnswer, call_with_fallbacks
@@ -96,7 +96,7 @@ async def test_a_worker_that_wants_a_long_pause_has_it_and_its_fallback_answers(
         assert isinstance(answered, WorkerAnswer)
         assert answered.worker == "b"
     assert len(a.requests) == 1
-    assert question_context.dispatcher.channels[0].breaker.state == "open"
+    assert question_context.call_state.channels[0].breaker.state == "open"
 
 
 async def test_a_chain_of_fallbacks_is_followed_to_its_end(make_context):
@@ -175,8 +175,8 @@ async def test_a_worker_that_is_down_cools_down_and_its_fallback_answers(make_co
         assert answered.worker == "b"
     assert len(down.requests) == 1
     assert [attempt.error_kind for attempt in attempts] == ["timeout"] + [None] * 5
-    assert question_context.dispatcher.channels[0].breaker.state == "open"
-    cooldown = question_context.dispatcher.channels[0].breaker.cooldown
+    assert question_context.call_state.channels[0].breaker.state == "open"
+    cooldown = question_context.call_state.channels[0].breaker.cooldown
     assert cooldown is not None
     assert cooldown.error == "No answer within 0.05 s."
 
@@ -197,12 +197,12 @@ async def test_a_worker_that_comes_back_is_used_again_after_its_cooldown(make_co
     worker = ScriptedWorker("a", [BUSY, BUSY, "4", "5"], limits=limits)
     question_context = make_context([worker])
     assert isinstance(await call_with_fallbacks(question_context, worker, REQUEST, AttemptLog()), FailedCall)
-    assert question_context.dispatcher.channels[0].breaker.state == "open"
+    assert question_context.call_state.channels[0].breaker.state == "open"
     answered = await asyncio.gather(
         *(call_with_fallbacks(question_context, worker, REQUEST, AttemptLog()) for _ in range(2))
     )
     assert all(isinstance(outcome, WorkerAnswer) for outcome in answered)
-    assert question_context.dispatcher.channels[0].breaker.state == "closed"
+    assert question_context.call_state.channels[0].breaker.state == "closed"
 
 
 async def test_a_worker_that_stays_down_costs_at_most_two_cooldowns(make_context):
@@ -237,8 +237,8 @@ async def test_a_slow_call_is_made_a_second_time_and_the_first_reply_counts(make
     answered = await call_with_fallbacks(question_context, worker, REQUEST, attempts)
     assert isinstance(answered, WorkerAnswer)
     assert [(a.hedge, a.error_kind) for a in attempts] == [(True, None), (False, "cancelled")]
-    assert question_context.dispatcher.channels[0].hedges == 1
-    assert question_context.dispatcher.channels[0].rate_limiter.in_flight == 0
+    assert question_context.call_state.channels[0].hedges == 1
+    assert question_context.call_state.channels[0].rate_limiter.in_flight == 0
     assert question_context.ledger.totals.tokens == 21 * answered.reply.usage.tokens
     left = 1_000_000 - question_context.ledger.totals.tokens
     assert question_context.ledger.affords(Reservation(1, left, 0.0), 0.0)
@@ -249,7 +249,7 @@ async def test_a_second_request_that_the_budget_does_not_allow_is_not_made(make_
     question_context = make_context([worker])
     for _ in range(20):
         await call_with_fallbacks(question_context, worker, REQUEST, AttemptLog())
-    tight = make_context([worker], budget=Budget(tokens=150), dispatcher=question_context.dispatcher)
+    tight = make_context([worker], budget=Budget(tokens=150), call_state=question_context.call_state)
     worker.slow, worker.delay = 1, 0.2
     attempts = AttemptLog()
     assert isinstance(await call_with_fallbacks(tight, worker, REQUEST, attempts), WorkerAnswer)
@@ -337,12 +337,12 @@ async def test_an_answer_that_was_cut_goes_to_the_fallback_and_both_are_paid_for
 
 async def test_cached_truncated_answer_and_its_fallback_report_equal_costs(make_context, tmp_path):
     with ResponseCache(tmp_path / "responses.sqlite") as cache:
-        dispatcher = Dispatcher(cache=cache)
+        call_state = CallState(cache=cache)
         saved, calls = [], []
         for _ in range(2):
             cut, b = Cut("a", Price(output=1e4), fallback="b"), Cut("b", Price(output=1e2))
             cut.identity, b.identity, b.finish = {"model": "a"}, {"model": "b"}, "stop"
-            question_context, attempts = make_context([cut, b], dispatcher=dispatcher), AttemptLog()
+            question_context, attempts = make_context([cut, b], call_state=call_state), AttemptLog()
             answered = await call_with_fallbacks(question_context, cut, REQUEST, attempts)
             assert isinstance(answered, WorkerAnswer)
             paid = answered.spent.cost_usd + sum(attempt.spent.cost_usd for attempt in attempts)
@@ -358,7 +358,7 @@ async def test_after_a_cut_answer_from_the_cache_the_fallback_counts_as_a_call(m
         cut, b = Cut("a", Price(), fallback="b"), ScriptedWorker("b", {"": "4"})
         cut.identity = {"model": "a"}
         for calls in (1, 1):  # b's answers are not kept.
-            question_context = make_context([cut, b], dispatcher=Dispatcher(cache=cache))
+            question_context = make_context([cut, b], call_state=CallState(cache=cache))
             answered = await call_with_fallbacks(question_context, cut, REQUEST, AttemptLog())
             assert isinstance(answered, WorkerAnswer)
             assert (answered.worker, question_context.ledger.totals.calls) == ("b", calls)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from podium.calls.dispatcher import Dispatcher
+from podium.calls.call_state import CallState
 from podium.conductor import Conductor
 from podium.conductor.policy import WorkerPolicy
 from podium.planners import Single
@@ -53,7 +53,7 @@ async def test_impossible_usage_is_estimated_marked_and_logged_once(
         also = f"stream = {streamed}".lower()
         pool = pool_at(server, "a", also=also, limits="max_tokens = 50, retries = 0")
         runner = Runner(Single("a"), pool)
-        with caplog.at_level(logging.WARNING, "podium.workers"):
+        with caplog.at_level(logging.WARNING, "podium.calls"):
             traces = [await runner.answer(Question(text=f"What is {n} + 2?")) for n in range(3)]
         await pool.close()
     for trace in traces:
@@ -62,14 +62,14 @@ async def test_impossible_usage_is_estimated_marked_and_logged_once(
         assert trace.usage.estimated
         assert trace.cost_usd < 2 * CALL_USD
         assert trace.usage.output_tokens >= 9
-    assert [record.args[0] for record in caplog.records if record.name == "podium.workers"] == ["a"]
+    assert [record.args[0] for record in caplog.records if record.name == "podium.calls"] == ["a"]
 
 
 async def test_false_usage_of_zero_does_not_bypass_the_day_budget(pool_at):
     async with FaultServer(TEXT, rules=[Rule(fault=WrongUsage(usage=NO_TOKENS))]) as server:
         pool = pool_at(server, "a", limits="max_tokens = 200, retries = 0")
         runner = Runner(
-            Single("a"), pool, dispatcher=Dispatcher(spend_limits=[SharedSpendLimit(None, "day", 0.0012)])
+            Single("a"), pool, call_state=CallState(spend_limits=[SharedSpendLimit(None, "day", 0.0012)])
         )
         traces = [await runner.answer(Question(text=f"What is {n} + 2?")) for n in range(6)]
         await pool.close()
@@ -82,7 +82,7 @@ async def test_one_reply_with_false_usage_does_not_use_up_the_day_budget(pool_at
     async with FaultServer("Four.", rules=[Rule(fault=WrongUsage(usage=usage), times=1)]) as server:
         pool = pool_at(server, "a", limits="max_tokens = 50, retries = 0")
         day = SharedSpendLimit(None, "day", 100.0)
-        runner = Runner(Single("a"), pool, dispatcher=Dispatcher(spend_limits=[day]))
+        runner = Runner(Single("a"), pool, call_state=CallState(spend_limits=[day]))
         for number in range(2):
             trace = await runner.answer(Question(text=f"What is {number} + 2?"))
             assert trace.status == "ok"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.config import build
 from podium.errors import ConfigError
 from podium.planners.planner import Planner, PlanRequest, PrewrittenPlans
@@ -103,8 +103,8 @@ def plan(*workers: int) -> str:
     return f"model_id = {list(workers)}\nsubtasks = {['Do it.'] * len(workers)}\naccess_list = {lists}"
 
 
-async def rolled(pool: Pool, *workers: int, dispatcher: Dispatcher | None = None) -> Rollout | None:
-    runner = Runner(PrewrittenPlans((plan(*workers),)), pool, dispatcher=dispatcher or Dispatcher())
+async def rolled(pool: Pool, *workers: int, call_state: CallState | None = None) -> Rollout | None:
+    runner = Runner(PrewrittenPlans((plan(*workers),)), pool, call_state=call_state or CallState())
     rollout = await run_rollout(runner, TASK, seed="s")
     return None if rollout.infrastructure_failed else rollout
 
@@ -217,11 +217,11 @@ async def test_simulated_failure_ignores_the_cache_and_other_questions(
 
     well = Kept("ada", {"": "Answer: 42"})
     with ResponseCache(tmp_path / "responses.sqlite") as cache:
-        dispatcher = Dispatcher(cache=cache)
-        answered = await rolled(Pool([well]), 0, dispatcher=dispatcher)
-        failed = await rolled(PoolSampler(Pool([well]), OFTEN).draw("0"), 0, dispatcher=dispatcher)
+        call_state = CallState(cache=cache)
+        answered = await rolled(Pool([well]), 0, call_state=call_state)
+        failed = await rolled(PoolSampler(Pool([well]), OFTEN).draw("0"), 0, call_state=call_state)
         assert answered is not None
         assert failed is not None
         assert (answered.correct, failed.correct) == (True, False)
-        (channel,) = dispatcher.channels
+        (channel,) = call_state.channels
         assert (channel.attempts, channel.failures, channel.breaker.state) == (1, 0, "closed")

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.config import build
 from podium.errors import BudgetExceededError
 from podium.evals import evaluate
@@ -74,8 +74,8 @@ def meter(spend_limit: SharedSpendLimit) -> Meter:
 async def test_with_64_questions_in_flight_spending_never_passes_the_limit(
     spend_limit: SharedSpendLimit, meter: Meter, planner: Planner
 ) -> None:
-    dispatcher = Dispatcher(spend_limits=[spend_limit])
-    runner = Runner(planner, Pool([meter, VoteWorker("vote")]), budget=Budget(usd=3.0), dispatcher=dispatcher)
+    call_state = CallState(spend_limits=[spend_limit])
+    runner = Runner(planner, Pool([meter, VoteWorker("vote")]), budget=Budget(usd=3.0), call_state=call_state)
     questions = iter(range(256))
 
     async def work() -> None:
@@ -97,9 +97,9 @@ async def test_with_64_questions_in_flight_spending_never_passes_the_limit(
 async def test_an_evaluation_stops_with_the_sentence_of_the_spend_limit(
     spend_limit: SharedSpendLimit, meter: Meter
 ) -> None:
-    dispatcher = Dispatcher(spend_limits=[spend_limit])
+    call_state = CallState(spend_limits=[spend_limit])
     with pytest.raises(BudgetExceededError, match=r"of the run's \$40 are left"):
-        await evaluate(Runner(Single("meter"), Pool([meter]), dispatcher=dispatcher), Sums("test", 256))
+        await evaluate(Runner(Single("meter"), Pool([meter]), call_state=call_state), Sums("test", 256))
     assert spend_limit.spent_usd == pytest.approx(meter.paid), "calls in flight were not cut off"
     assert spend_limit.reserved_usd == 0.0
 
@@ -107,8 +107,8 @@ async def test_an_evaluation_stops_with_the_sentence_of_the_spend_limit(
 async def test_an_evaluation_goes_on_when_only_questions_reach_their_own_budgets(
     spend_limit: SharedSpendLimit, meter: Meter
 ) -> None:
-    dispatcher = Dispatcher(spend_limits=[spend_limit])
-    runner = Runner(Single("meter"), Pool([meter]), budget=Budget(usd=0.5), dispatcher=dispatcher)
+    call_state = CallState(spend_limits=[spend_limit])
+    runner = Runner(Single("meter"), Pool([meter]), budget=Budget(usd=0.5), call_state=call_state)
     evaluation = await evaluate(runner, Sums("test", 4))
     assert [rollout.trace.spans[0].status for rollout in evaluation.rollouts] == ["refused"] * 4
     assert (meter.calls, spend_limit.refusal) == (0, None)
@@ -120,13 +120,13 @@ async def test_vote_decided_early_ignores_a_refused_voter(
     spend_limit.reserve(39.5)
     spend_limit.settle(39.5, 39.5)
     free = [ScriptedWorker(name, {"": "Answer: 4"}) for name in "abc"]
-    pool, dispatcher = Pool([meter, *free, VoteWorker("vote")]), Dispatcher(spend_limits=[spend_limit])
+    pool, call_state = Pool([meter, *free, VoteWorker("vote")]), CallState(spend_limits=[spend_limit])
     task = Task("t", Question(text="2 + 2?"), "4", Exact())
     with pytest.raises(BudgetExceededError):
-        await run_rollout(Runner(Single("meter"), pool, dispatcher=dispatcher), task, seed="0")
+        await run_rollout(Runner(Single("meter"), pool, call_state=call_state), task, seed="0")
     stopping = ExecutionSettings(early_stop=True)
     committee = Runner(
-        Committee(("a", "b", "c")), pool, settings=stopping, dispatcher=dispatcher, max_steps=4
+        Committee(("a", "b", "c")), pool, settings=stopping, call_state=call_state, max_steps=4
     )
     rollout = await run_rollout(committee, task, seed="0")
     assert [span.status for span in rollout.trace.spans] == ["done", "done", "skipped", "done"]
@@ -138,7 +138,7 @@ async def test_a_trainings_batch_is_given_up_once_calls_in_flight_are_answered(
 ) -> None:
     plan = 'model_id = [0]\nsubtasks = ["Add."]\naccess_list = [[]]'
     tasks = {task.id: task for task in Sums("test", 256)}
-    session = ScoringSession(ScoringSettings(), tasks, Pool([meter]), Dispatcher(spend_limits=[spend_limit]))
+    session = ScoringSession(ScoringSettings(), tasks, Pool([meter]), CallState(spend_limits=[spend_limit]))
 
     async def score() -> None:
         async with asyncio.TaskGroup() as group:
@@ -159,7 +159,7 @@ async def test_judging_is_paid_for_also_where_it_failed(
     worker = {"name": "judy", "kind": "scripted", "replies": {"": verdict}}
     worker |= {"price": {"output": 1e6}, "limits": {"max_tokens": 4}}
     task = Task("t", Question(text="Why?"), "Because.", build({"kind": "judge", "worker": worker}, Judge))
-    runner = Runner(Single("meter"), Pool([meter]), dispatcher=Dispatcher(spend_limits=[spend_limit]))
+    runner = Runner(Single("meter"), Pool([meter]), call_state=CallState(spend_limits=[spend_limit]))
     rollout = await run_rollout(runner, task, seed="0")
     assert rollout.infrastructure_failed == (cost_usd is not None)
     assert rollout.grade.cost_usd > 0

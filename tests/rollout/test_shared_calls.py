@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.planners.planner import PrewrittenPlans
 from podium.team import Runner
 from podium.team.team_file import open_pool
@@ -31,7 +31,7 @@ async def test_equal_calls_share_one_payment_except_steps_of_one_plan(
 
             async def paid(text: str, seed: str) -> int:
                 before = len(server.requests)
-                runner = Runner(PrewrittenPlans((text,)), pool, dispatcher=Dispatcher(cache=cache))
+                runner = Runner(PrewrittenPlans((text,)), pool, call_state=CallState(cache=cache))
                 trace = await runner.answer(Question(text="3 + 4?"), seed=seed)
                 assert trace.status == "ok"
                 return len(server.requests) - before

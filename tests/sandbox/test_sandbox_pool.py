@@ -22,7 +22,7 @@ from podium.errors import ConfigError, GraderError
 from podium.sandbox.inside.run_limits import RunLimits
 from podium.sandbox.isolation import Bubblewrap, Isolation, PlainProcess
 from podium.sandbox.sandbox import ProgramExit, ProgramOutput
-from podium.sandbox.sandbox_pool import SandboxPool, open_pool
+from podium.sandbox.sandbox_pool import SandboxPool, open_sandboxes
 
 pytestmark = pytest.mark.filterwarnings("ignore:Programs run")
 FREE = RunLimits(cpu_s=60, wall_s=60)
@@ -199,7 +199,7 @@ async def test_no_process_is_left_when_a_grading_is_cancelled(others: list[int],
 
 @pytest.mark.parametrize("isolation", isolations_here(), ids=lambda isolation: isolation.name)
 def test_no_process_is_left_when_a_loop_has_ended(isolation: Isolation, others: list[int]) -> None:
-    pools = PerLoop(partial(open_pool, isolation))
+    pools = PerLoop(partial(open_sandboxes, isolation))
     for _ in range(2):
         assert asyncio.run(_used(pools)) == "1\n"
         assert set(interpreters()) <= set(others)
@@ -210,7 +210,7 @@ def test_no_process_is_left_when_the_grader_goes_before_the_loop(
     isolation: Isolation, others: list[int]
 ) -> None:
     async def forget() -> None:
-        await _used(PerLoop(partial(open_pool, isolation)))
+        await _used(PerLoop(partial(open_sandboxes, isolation)))
 
     asyncio.run(forget())
     gc.collect()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.config import build
 from podium.scoring import ScoringSession, ScoringSettings
 from podium.tasks.graders.text_graders import Exact
@@ -48,5 +48,5 @@ def make_session(
     ]
     traces: list[Trace] = [] if kept is None else kept
     return ScoringSession(
-        build(settings, ScoringSettings), tasks, Pool(workers), Dispatcher(), on_trace=traces.append
+        build(settings, ScoringSettings), tasks, Pool(workers), CallState(), on_trace=traces.append
     )

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.config import build
 from podium.errors import ConfigError
 from podium.scoring import RolloutRequest, ScoringSession, ScoringSettings
@@ -78,7 +78,7 @@ async def test_a_later_round_goes_on_from_the_answers_that_its_prompt_showed():
 
     worker = FunctionWorker(Profile(name="ada"), answer)
     settings = build({"rounds": 3}, ScoringSettings)
-    session = ScoringSession(settings, TASKS, Pool([worker]), Dispatcher(), on_trace=kept.append)
+    session = ScoringSession(settings, TASKS, Pool([worker]), CallState(), on_trace=kept.append)
     assert (await session.score(rollout(RIGHT))).correct
     (*_, shown) = await session.prompt(rollout(RIGHT))
     assert "Answer: 42" in shown.content
@@ -104,7 +104,7 @@ async def test_first_rounds_run_again_only_if_a_batch_is_not_kept(kept, expected
 
     pool = Pool([FunctionWorker(Profile(name="ada"), answer)])
     settings = build({"rounds": 2}, ScoringSettings)
-    session = ScoringSession(settings, TASKS, pool, Dispatcher(), kept_rollouts=kept)
+    session = ScoringSession(settings, TASKS, pool, CallState(), kept_rollouts=kept)
     for plans in ((RIGHT,), (RIGHT, ACCEPT)):
         scores = [await session.score(rollout(*plans, number=number)) for number in range(3)]
         assert all(score.correct for score in scores)

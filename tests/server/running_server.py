@@ -17,7 +17,7 @@ from typing import Any, Self
 import uvicorn
 
 from chat_worker import ChatClient, chat_worker
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.conductor.settings import ConductorSettings
 from podium.server.app import create_app
 from podium.server.keys import Keys, open_key_store
@@ -149,7 +149,7 @@ class Serve:
         opened = team_module.Team.from_settings(
             team.model_copy(update=update),
             workers,
-            dispatcher=Dispatcher(spend_limits=spend_limits),
+            call_state=CallState(spend_limits=spend_limits),
             seed="served",
         )
         service = Service(opened, store=kept, keys=keys)

@@ -3,7 +3,7 @@
 import pytest
 
 from chat_worker import ChatClient, chat_worker
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.errors import APIError
 from podium.server.planner_catalogue import PlannerCatalogue
 from podium.spending.shared_spend_limit import SharedSpendLimit
@@ -21,7 +21,7 @@ DOWN = PlanError("planner_failed", "ada: no route to host.")
 def planners(*, vote: bool = True) -> PlannerCatalogue:
     workers = Pool([ADA, VoteWorker()] if vote else [ADA])
     settings = TeamSettings(plan=PlanSettings(planner="single:ada"))
-    return PlannerCatalogue(Team.from_settings(settings, workers, dispatcher=Dispatcher()))
+    return PlannerCatalogue(Team.from_settings(settings, workers, call_state=CallState()))
 
 
 @pytest.mark.parametrize("kind", ["budget_exceeded", "time_is_up"])
@@ -41,8 +41,8 @@ async def test_budget_refusal_of_a_check_does_not_report_a_silent_conductor() ->
     with FaultServer("No plan.").in_thread() as endpoint:
         profile = Profile(name="large", price=Price(output=1.0))
         pool = Pool([chat_worker(profile, ChatClient(endpoint.url), "m")])
-        dispatcher = Dispatcher(spend_limits=[SharedSpendLimit(None, "day", 0.0)])
-        known = PlannerCatalogue(Team.from_settings(TeamSettings(), pool, dispatcher=dispatcher))
+        call_state = CallState(spend_limits=[SharedSpendLimit(None, "day", 0.0)])
+        known = PlannerCatalogue(Team.from_settings(TeamSettings(), pool, call_state=call_state))
         assert (await known.check()).error == "budget_exceeded"
         await known.close()
     assert known.last_error is None

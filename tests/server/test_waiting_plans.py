@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from approving_team import PLAN
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.errors import APIError
 from podium.planners.planner import PrewrittenPlans
 from podium.server import approval
@@ -89,9 +89,7 @@ async def test_cancelled_approval_leaves_the_plan_waiting_unless_run_elsewhere(
 async def test_a_plan_that_is_cancelled_before_it_begins_to_run_leaves_its_trace(tmp_path: Path) -> None:
     store = TraceStore(tmp_path / "traces.sqlite")
     pool = Pool([ScriptedWorker(name, {"": "42."}, delay=60.0) for name in ("wren", "lark")])
-    team = Team.from_settings(
-        TeamSettings(plan=PlanSettings(planner="random")), pool, dispatcher=Dispatcher()
-    )
+    team = Team.from_settings(TeamSettings(plan=PlanSettings(planner="random")), pool, call_state=CallState())
     service = Service(team, store=store, keys=Keys(open_key_store(tmp_path / "traces.sqlite")))
     background = BackgroundQuestions(service)
     plan, request = await planned(ANN), ChatRequest(QUESTION)

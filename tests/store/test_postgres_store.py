@@ -90,7 +90,7 @@ async def test_database_outage_is_logged_without_the_password(
         finally:
             postgres_server.start()
         store.close()
-    ours = [record.getMessage() for record in caplog.records if record.name == "podium.trace"]
+    ours = [record.getMessage() for record in caplog.records if record.name == "podium.store"]
     assert "Traces wait, and are written when that works again." in ours[0]
     assert ours[-1].endswith("can be written again.")
     assert "s3cret" not in caplog.text

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.conductor.checkpoint import PlanLimits
 from podium.errors import UsageError
 from podium.spending.shared_spend_limit import SharedSpendLimit
@@ -237,7 +237,7 @@ async def test_a_planner_is_checked_by_asking_it_for_a_plan(tmp_path: Path) -> N
         spend_limit = SharedSpendLimit(None, "run", 1.0)
 
         async def checked(*spend_limits: SharedSpendLimit) -> CheckResult:
-            opened = Team.from_settings(team, pool, dispatcher=Dispatcher(spend_limits=spend_limits))
+            opened = Team.from_settings(team, pool, call_state=CallState(spend_limits=spend_limits))
             try:
                 return await check_planner(opened)
             finally:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from full_disk_limit import full_disk_limit
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.errors import StoreError, UsageError, WorkerError
 from podium.executor import StepEnded, StepStarted
 from podium.planners.planner import EarlierRound, Planner, PlanRequest
@@ -103,14 +103,14 @@ class PaysItself(Planner):
 async def test_dollars_that_a_planner_counts_and_reports_are_charged_once():
     limit = SharedSpendLimit(None, "run", 1.0)
     receipt = Receipt()
-    runner = Runner(PaysItself(), pool(["4"]), dispatcher=Dispatcher(spend_limits=[limit]))
+    runner = Runner(PaysItself(), pool(["4"]), call_state=CallState(spend_limits=[limit]))
     await runner.write_plan(QUESTION, receipt=receipt)
     assert limit.spent_usd == pytest.approx(0.25)
     assert receipt.spent == Spent(Usage(input_tokens=30, output_tokens=10), pytest.approx(0.25))
 
 
 async def test_planner_that_reports_dollars_without_counting_them_is_a_bug():
-    with pytest.raises(AssertionError, match="own paid without the ledger"):
+    with pytest.raises(RuntimeError, match="own paid without the ledger"):
         await Runner(PaysItself(counts=False), pool(["4"])).answer(QUESTION)
 
 
@@ -331,7 +331,7 @@ PAID = Pool(
 async def test_an_unwritable_limit_ends_the_question_and_its_trace_is_sent(tmp_path):
     told = []
     with full_disk_limit(tmp_path / "state.sqlite") as limit:
-        runner = Runner(ScriptedPlanner(SINGLE), PAID, dispatcher=Dispatcher(spend_limits=[limit]))
+        runner = Runner(ScriptedPlanner(SINGLE), PAID, call_state=CallState(spend_limits=[limit]))
         with pytest.raises(StoreError, match="disk full"):
             await runner.answer(QUESTION, on_event=told.append)
     assert isinstance(told[-1], QuestionEnded)
@@ -341,7 +341,7 @@ async def test_an_unwritable_limit_ends_the_question_and_its_trace_is_sent(tmp_p
 
 async def test_spend_limit_error_carries_the_trace_with_earlier_payments(tmp_path):
     with full_disk_limit(tmp_path / "state.sqlite", after_first=True) as limit:
-        runner = Runner(ScriptedPlanner(CHAIN), PAID, dispatcher=Dispatcher(spend_limits=[limit]))
+        runner = Runner(ScriptedPlanner(CHAIN), PAID, call_state=CallState(spend_limits=[limit]))
         with pytest.raises(TraceStoreError, match="disk full") as failure:
             await runner.answer(QUESTION)
         trace = failure.value.trace

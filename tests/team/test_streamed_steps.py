@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plan_texts import workflows
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.conductor.open import build_endpoint, make_worker_conductor
 from podium.conductor.settings import ConductorSettings
 from podium.errors import UsageError, WorkerError
@@ -338,7 +338,7 @@ async def test_a_model_held_to_a_schema_starts_its_first_step_early() -> None:
         table = table.model_copy(update={"base_url": server.url})
         endpoint = build_endpoint(table, workers)
         planner = make_worker_conductor(endpoint, table)
-        runner = Runner(planner, workers, overlap=True, dispatcher=Dispatcher())
+        runner = Runner(planner, workers, overlap=True, call_state=CallState())
         for asked in ("first", "second"):
             trace = await runner.answer(replace_text(asked))
             first, last = trace.rounds[0].spans

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.cli import run
 from podium.cli.score_server import scoring_settings
 from podium.conductor.prompt import PromptSettings
@@ -186,7 +186,7 @@ def test_each_part_of_a_task_set_is_graded_once_at_least() -> None:
         for task in Sums("train", size=2)
     }
     pool = open_team()
-    trials = asyncio.run(try_workers(pool, pair_workers(pool, tasks.values()), Dispatcher()))
+    trials = asyncio.run(try_workers(pool, pair_workers(pool, tasks.values()), CallState()))
 
     assert {one.task[0] for one in trials} == set("abcdefghi")
     assert {one.worker for one in trials} == set(open_team().names)

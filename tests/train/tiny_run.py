@@ -15,7 +15,7 @@ from typing import Any
 
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import PlainTextCodec, PromptCodec
 from podium.rollout import RewardSettings
@@ -231,7 +231,7 @@ def make_settings(start: Checkpoint, grpo: GRPOSettings = SETTINGS, **settings: 
 def make_session(settings: TrainSettings, pool: Pool = POOL) -> ScoringSession:
     tasks = make_tasks(settings.grpo.iterations * settings.grpo.questions)
     evaluated = {f"validation/{name}": task for name, task in make_tasks(3).items()}
-    return ScoringSession(settings, tasks, pool, Dispatcher(), eval_tasks=evaluated)
+    return ScoringSession(settings, tasks, pool, CallState(), eval_tasks=evaluated)
 
 
 async def run(

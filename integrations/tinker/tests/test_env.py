@@ -10,7 +10,7 @@ from tinker_cookbook.rl.rollouts import do_group_rollout
 
 from conftest import ACCEPT, OTHER, PLAN
 from fake_tinker import FakeSamplingClient
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.scoring import RolloutRequest, ScoringSession, ScoringSettings, open_session
 from podium_tinker import PodiumDataset, PodiumGroupBuilder
 
@@ -19,7 +19,7 @@ LATER = "Plan of round 1"
 
 @pytest.fixture
 async def session(ground: dict[str, str]) -> AsyncIterator[ScoringSession]:
-    async with open_session(ScoringSettings(task_limit=3, rounds=2, **ground), Dispatcher()) as opened:
+    async with open_session(ScoringSettings(task_limit=3, rounds=2, **ground), CallState()) as opened:
         yield opened
 
 
@@ -40,7 +40,7 @@ async def test_trajectory_has_one_transition_per_round_and_the_session_reward(
     client = sampler(renderer, firsts, later=ACCEPT)
     found = await do_group_rollout(group(session, renderer, 3), TinkerTokenCompleter(client, max_tokens=256))
 
-    async with open_session(session.settings, Dispatcher()) as fresh:
+    async with open_session(session.settings, CallState()) as fresh:
         requests = [
             RolloutRequest(task=next(iter(fresh.tasks)), seed="42/0", rollout=rollout, plans=plans)
             for rollout, plans in enumerate([(PLAN, ACCEPT), (OTHER, ACCEPT), ("No plan.",)])
@@ -83,7 +83,7 @@ async def test_a_rollout_whose_workers_failed_is_left_out_of_its_group(
         '[[worker]]\nname = "fine"\nkind = "command"\ncommand = ["echo", "Answer: 4"]\n'
     )
     async with open_session(
-        ScoringSettings(task_limit=1, tasks=ground["tasks"], pool=str(pool)), Dispatcher()
+        ScoringSettings(task_limit=1, tasks=ground["tasks"], pool=str(pool)), CallState()
     ) as session:
         found = await do_group_rollout(
             group(session, renderer, 3),

@@ -9,7 +9,7 @@ from tinker_cookbook.utils import cost_estimation
 
 from conftest import ACCEPT, OTHER, PLAN
 from fake_tinker import FakeSamplingClient, FakeServiceClient, FakeTrainingClient
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.scoring import ScoringSettings, open_session
 from podium.scoring.service import serve_session
 from podium.spending.shared_spend_limit import SharedSpendLimit
@@ -51,7 +51,7 @@ async def test_the_cookbooks_loop_trains_over_a_scoring_service(
     training = fake_service(model, monkeypatch)
     settings = ScoringSettings(task_limit=4, rounds=2, **ground)
     async with (
-        open_session(settings, Dispatcher()) as session,
+        open_session(settings, CallState()) as session,
         serve_session(session) as url,
     ):
         await main(options(model, url, tmp_path))
@@ -70,9 +70,9 @@ def test_a_spent_budget_ends_the_run(
     training = fake_service(model, monkeypatch)
 
     async def train() -> None:
-        dispatcher = Dispatcher(spend_limits=[SharedSpendLimit(None, "run", 1e-6)])
+        call_state = CallState(spend_limits=[SharedSpendLimit(None, "run", 1e-6)])
         async with (
-            open_session(ScoringSettings(task_limit=4, **ground), dispatcher) as session,
+            open_session(ScoringSettings(task_limit=4, **ground), call_state) as session,
             serve_session(session) as url,
         ):
             await main(options(model, url, tmp_path))

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, closing
 
 import verifiers.v1 as vf
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.concurrency.event_loops import LoopThread
 from podium.errors import ConfigError
 from podium.scoring import ScoringBackend, ScoringClient, ScoringSettings, SessionInfo, open_session
@@ -62,7 +62,7 @@ class PodiumConfig(vf.TasksetConfig):
             return
         pool = self.open_pool()
         try:
-            async with open_session(self.scoring or ScoringSettings(), Dispatcher(), pool=pool) as session:
+            async with open_session(self.scoring or ScoringSettings(), CallState(), pool=pool) as session:
                 yield session
         finally:
             await pool.close()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from eval_run import ACCEPT, LATER, PLANS, lay, options_of, run_vf_eval
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.scoring import RolloutRequest, ScoringSettings, open_session
 from podium.scoring.service import serve_session
 from podium_testing import Answer, FaultServer
@@ -35,7 +35,7 @@ async def rewards(settings: ScoringSettings, traces: list[dict[str, Any]]) -> li
     """What a session of its own gives for the plans of each trace, in order."""
     found = []
     numbers: dict[str, int] = {}
-    async with open_session(settings, Dispatcher()) as session:
+    async with open_session(settings, CallState()) as session:
         for trace in traces:
             task = trace["task"]["data"]["id"]
             plans = tuple(node["message"]["content"] for node in trace["nodes"] if node.get("sampled"))
@@ -85,7 +85,7 @@ async def test_each_round_is_a_branch_with_its_own_prompt(tmp_path: Path, settin
 async def test_rewards_of_a_scoring_service_equal_those_of_a_session(
     tmp_path: Path, settings: ScoringSettings
 ) -> None:
-    async with open_session(settings, Dispatcher()) as session, serve_session(session) as url:
+    async with open_session(settings, CallState()) as session, serve_session(session) as url:
         traces, printed = await vf_eval(tmp_path, "--env.taskset.url", url)
     assert len(traces) == 6, printed
     assert sorted(rewards_of(traces)) == sorted(await rewards(settings, traces))
@@ -100,7 +100,7 @@ async def test_failed_workers_are_an_error_and_no_reward(tmp_path: Path, setting
         )
     )
     async with (
-        open_session(settings.model_copy(update={"pool": str(pool)}), Dispatcher()) as session,
+        open_session(settings.model_copy(update={"pool": str(pool)}), CallState()) as session,
         serve_session(session) as url,
     ):
         traces, printed = await vf_eval(tmp_path, "--env.taskset.url", url, rollouts=1)

@@ -7,12 +7,12 @@ import pytest
 
 from planner_page import check_page
 from planner_runs import check_planner
-from podium.planners import BaselineSpec
+from podium.planners import PlannerSpec
 from podium_research.planners.learned_routers import METHODS
 from podium_research.planners.masrouter_controller import Controller
 from podium_research.planners.trinity_head import Head
 
-PLANNERS: list[BaselineSpec] = [
+PLANNERS: list[PlannerSpec] = [
     entry.load()
     for entry in entry_points(group="podium.planners")
     if entry.value.startswith("podium_research.")
@@ -34,7 +34,7 @@ FURTHER = {
 
 
 @pytest.mark.parametrize("baseline", PLANNERS, ids=lambda b: b.name)
-def test_it_plans_for_any_pool_whatever_the_workers_reply(baseline: BaselineSpec, tmp_path: Path) -> None:
+def test_it_plans_for_any_pool_whatever_the_workers_reply(baseline: PlannerSpec, tmp_path: Path) -> None:
     def write_file(names: list[str], seed: int) -> Path:
         (tmp_path / "file").write_text(FILES[baseline.name](names, seed))
         return tmp_path / "file"

@@ -10,7 +10,7 @@ import pytest
 
 from podium.errors import ConfigError, WorkerError
 from podium.planners import open_baseline
-from podium.planners.planner import Learner
+from podium.planners.planner import OnlinePlanner
 from podium.team import Runner
 from podium.trace import Trace
 from podium.types import Profile, Question, Rating
@@ -43,7 +43,7 @@ def team(kind: str, *, cost_usd: float = 0.01) -> Pool:
 class Stream:
     """Questions one after the other, with the outcomes of their answers."""
 
-    planner: Learner
+    planner: OnlinePlanner
     random: Random
     late: int = 0
     """An outcome comes at most this many questions late, in any order."""
@@ -84,7 +84,7 @@ async def test_online_router_drops_a_failing_worker_within_fifty_questions(
 ) -> None:
     for seed in range(3):
         planner = open_baseline(name, team("sums").profiles)
-        assert isinstance(planner, Learner)
+        assert isinstance(planner, OnlinePlanner)
         stream = Stream(planner, Random(f"stream/{seed}"), late=late, missing=missing)
         assert await questions_until_left(stream) <= 50
         assert stream.chosen[:60].count("ada") > 30, "before that it was used"

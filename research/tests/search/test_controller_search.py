@@ -2,7 +2,7 @@
 
 import pytest
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.errors import BudgetExceededError, ConfigError, UsageError, WorkerError
 from podium.evals.evaluation import evaluate
 from podium.spending.shared_spend_limit import SharedSpendLimit
@@ -37,7 +37,7 @@ def scripted(answer="Answer: yes", count=5000):
 
 
 async def epochs(pool, tasks, **settings):
-    options = {name: settings.pop(name) for name in ("resume_from", "dispatcher") if name in settings}
+    options = {name: settings.pop(name) for name in ("resume_from", "call_state") if name in settings}
     training = train_controller_live(
         pool, tasks, ControllerSearch(pool="given", tasks="given", **settings), **options
     )
@@ -70,7 +70,7 @@ async def test_controller_search_stops_at_its_budget_and_ignores_failed_teams():
     (free,) = await epochs(scripted(), TASKS, epochs=1)
     spend_limit = SharedSpendLimit(None, "run", 0.5 * free.cost_usd)
     with pytest.raises(BudgetExceededError):
-        await epochs(scripted(), TASKS, epochs=1, dispatcher=Dispatcher(spend_limits=[spend_limit]))
+        await epochs(scripted(), TASKS, epochs=1, call_state=CallState(spend_limits=[spend_limit]))
     broken = scripted(WorkerError("It is down.", kind="server_error"))
     with pytest.raises(UsageError, match="failed on all questions of epoch 1"):
         await epochs(broken, TASKS, epochs=1)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.errors import BudgetExceededError, ConfigError, UsageError, WorkerError
 from podium.evals.evaluation import evaluate
 from podium.spending.shared_spend_limit import SharedSpendLimit
@@ -76,7 +76,7 @@ async def test_a_dollar_costs_reward_and_a_budget_that_ends_stops_the_training()
     (free,) = await generations(pool(), SMALL.model_copy(update={"generations": 1}))
     spend_limit = SharedSpendLimit(None, "run", 1.05 * free.cost_usd)
     settings = SMALL.model_copy(update={"per_usd": 1.0})
-    training = train_head_live(pool(), TASKS, settings, dispatcher=Dispatcher(spend_limits=[spend_limit]))
+    training = train_head_live(pool(), TASKS, settings, call_state=CallState(spend_limits=[spend_limit]))
     dear = await anext(training)
     lost = [before - after for before, after in zip(free.scores, dear.scores, strict=True)]
     assert sum(lost) == pytest.approx(free.cost_usd / SMALL.replications)

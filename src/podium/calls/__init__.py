@@ -4,13 +4,13 @@ A call reserves dollars and tokens in a budget, waits for its worker's limits, i
 its true cost. This package knows neither workflows nor plans. The executor calls fallbacks.
 """
 
-from podium.calls.dispatcher import Dispatcher
+from podium.calls.call_state import CallState
 from podium.calls.worker_call import AttemptLog, CallContext, RetrySettings, WorkerCall
 
 __all__ = [
     "AttemptLog",
     "CallContext",
-    "Dispatcher",
+    "CallState",
     "RetrySettings",
     "WorkerCall",
 ]

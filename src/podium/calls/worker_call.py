@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from podium.calls.dispatcher import Dispatcher
+from podium.calls.call_state import CallState
 from podium.calls.input_bound import InputTokenBound
 from podium.calls.rate_limiter import Permit
 from podium.errors import BudgetExceededError, WorkerError
@@ -57,10 +57,10 @@ class RetrySettings:
 
 @dataclass(frozen=True, kw_only=True)
 class CallContext:
-    """The question for which a worker is called: its budget, its dispatcher and its place in queues."""
+    """The question for which a worker is called: its budget, its call_state and its place in queues."""
 
     ledger: Ledger
-    dispatcher: Dispatcher
+    call_state: CallState
     settings: RetrySettings = field(default_factory=RetrySettings)
     queue_key: str
     """Calls that wait for a worker take turns by this key, so that a question with many calls does not delay others."""
@@ -70,7 +70,7 @@ class CallContext:
     @staticmethod
     def unlimited() -> CallContext:
         """The context of a call that no question makes, without limits."""
-        return CallContext(ledger=Ledger(Budget()), dispatcher=Dispatcher(), queue_key="", started=0.0)
+        return CallContext(ledger=Ledger(Budget()), call_state=CallState(), queue_key="", started=0.0)
 
     def elapsed(self) -> float:
         """Seconds since the trace began."""
@@ -120,7 +120,7 @@ def first_reservation(
 
 
 class WorkerCall:
-    """One call of one worker with its retries. The response cache of the context's dispatcher may answer it instead.
+    """One call of one worker with its retries. The response cache of the context's call_state may answer it instead.
 
     Args:
         log: each try is added to it when the try ends or is cancelled.
@@ -145,7 +145,7 @@ class WorkerCall:
         self._request = request
         self._log = log
         self._calls_to_reserve = int(counts_as_call)
-        self._channel = context.dispatcher.channel(worker)
+        self._channel = context.call_state.channel(worker)
         self._size = self._channel.input_bound.size(request.messages, request.options)
         self._likely_tokens = self._size.estimated_tokens + worker.limits.answer_tokens(
             request.options.max_tokens
@@ -163,7 +163,7 @@ class WorkerCall:
             BudgetExceededError: a limit refuses the first try.
             StoreError: the response cache cannot be read or written.
         """
-        cache = self._context.dispatcher.cache
+        cache = self._context.call_state.cache
         if cache is None:
             return self._run()
         return cache.get_or_call(self._worker, self._request, self._run)
@@ -286,7 +286,7 @@ class WorkerCall:
             with suppress(BudgetExceededError):
                 await self._context.ledger.reserve(reservation, final=False)
                 return reservation, None
-            lock = self._context.dispatcher.first_call_lock
+            lock = self._context.call_state.first_call_lock
             await lock.acquire()
             try:
                 if not bound.is_calibrated:

@@ -14,7 +14,7 @@ from typing import Any
 from rich.text import Text
 
 from podium.cli.printable import counted, dollars, printable, ranged, say, seconds, shorten
-from podium.cli.team_options import CallOptions, open_limited_dispatcher
+from podium.cli.team_options import CallOptions, open_limited_call_state
 from podium.cli.terminal import open_console, plain_table, print_json
 from podium.train.engine import OpenedQuestions, TrainingRun
 from podium.train.preflight import preflight
@@ -78,8 +78,8 @@ async def _try_workers(run: TrainingRun, calls: CallOptions, *, json: bool) -> l
             "\nNothing stops this run. Now each worker gets one question, and a grader grades the answer. "
             f"This costs {price}:"
         )
-    with open_limited_dispatcher(calls, run.pool) as dispatcher:
-        trials = await try_workers(run.pool, pairs, dispatcher)
+    with open_limited_call_state(calls, run.pool) as call_state:
+        trials = await try_workers(run.pool, pairs, call_state)
     if not json:
         _print_trials(trials)
     return trials

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from podium.calls.dispatcher import open_dispatcher
+from podium.calls.call_state import open_call_state
 from podium.cli.found_team import find_team
 from podium.cli.options import Flag
 from podium.cli.printable import say
@@ -121,7 +121,7 @@ def _suite_of_file(file: Path, overrides: Sequence[str], calls: EvalOptions, run
     return SuiteEvaluation(
         settings,
         run,
-        partial(open_dispatcher, cache=cache, day_usd=day_usd, run_usd=calls.run_budget_usd),
+        partial(open_call_state, cache=cache, day_usd=day_usd, run_usd=calls.run_budget_usd),
         shares_calls=cache is not None or day_usd is not None,
         write_settings=partial(RunFolder.open, run, configuration, changeable=CHANGEABLE),
     )
@@ -143,7 +143,7 @@ def _suite_of_team(
         replace_file(run / SUITE_FILE, toml_text(written).encode())
 
     open_limited = partial(
-        open_dispatcher,
+        open_call_state,
         cache=team.cache,
         replay=team.replay,
         day_usd=team.budget.day_usd,

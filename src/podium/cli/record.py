@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from podium.calls.dispatcher import RESPONSES
+from podium.calls.call_state import RESPONSES
 from podium.cli.found_team import find_team
 from podium.cli.options import Flag
 from podium.cli.output_files import check_recording_path, parent_folder, refuse_existing

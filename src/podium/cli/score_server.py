@@ -17,7 +17,7 @@ from pathlib import Path
 
 from podium.cli.printable import say
 from podium.cli.run_settings import with_files_beside
-from podium.cli.team_options import CallOptions, Calls, open_limited_dispatcher
+from podium.cli.team_options import CallOptions, Calls, open_limited_call_state
 from podium.concurrency.event_loops import run_event_loop
 from podium.config import SettingsSource
 from podium.errors import CheckpointError, UsageError
@@ -72,9 +72,9 @@ def score_server(
             pool = open_pool(settings.pool)
             opened.push_async_callback(pool.close)
             tasks = open_training_tasks(settings, pool, partial(say, stderr=True))
-            dispatcher = opened.enter_context(open_limited_dispatcher(calls, pool, run=run))
+            call_state = opened.enter_context(open_limited_call_state(calls, pool, run=run))
             traces = opened.enter_context(TraceStore(run / TRACES))
-            session = ScoringSession(settings, tasks, pool, dispatcher, on_trace=traces.add)
+            session = ScoringSession(settings, tasks, pool, call_state, on_trace=traces.add)
             async with serve_session(
                 session,
                 host=host,

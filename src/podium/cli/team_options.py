@@ -1,7 +1,7 @@
 """The options of a verb that name a team, and those of its workers' calls.
 
 Any key of a team file can be set by `key=value` on the command line. `OPTION_KEYS` gives some keys a short option too.
-`team_file` finds the file that the options name.
+`found_team` finds the file that the options name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from podium.cli.options import Flag
 from podium.errors import UsageError
 
 if TYPE_CHECKING:
-    from podium.calls import Dispatcher
+    from podium.calls import CallState
     from podium.workers.pool import Pool
 
 OPTION_KEYS: Mapping[str, str] = {
@@ -59,14 +59,14 @@ Calls = Annotated[CallOptions, Parameter(name="*", group="Workers' calls")]
 """The parameter of a verb that reads no team file: `calls: Calls = CallOptions()`."""
 
 
-def open_limited_dispatcher(
+def open_limited_call_state(
     calls: CallOptions, pool: Pool, *, run: Path | None = None
-) -> AbstractContextManager[Dispatcher]:
-    """The dispatcher of a pool. Without a run's folder, its calls belong to no run, and no run's budget holds."""
-    from podium.calls.dispatcher import open_dispatcher  # noqa: PLC0415 - `podium --help` needs no worker
+) -> AbstractContextManager[CallState]:
+    """The call state of a pool. Without a run's folder, its calls belong to no run, and no run's budget holds."""
+    from podium.calls.call_state import open_call_state  # noqa: PLC0415 - `podium --help` needs no worker
     from podium.workers.base import has_paid_workers  # noqa: PLC0415
 
-    return open_dispatcher(
+    return open_call_state(
         paid_workers=has_paid_workers(pool),
         cache=calls.cache,
         day_usd=calls.day_budget_usd,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from podium.cli.options import Flag
 from podium.cli.printable import say
-from podium.cli.team_options import CallOptions, Calls, open_limited_dispatcher
+from podium.cli.team_options import CallOptions, Calls, open_limited_call_state
 from podium.errors import UsageError
 from podium.plugins import PluginGroup
 
@@ -95,13 +95,13 @@ def _train(settings: TrainSettings, run: Path, calls: CallOptions) -> None:
     from podium.train.grpo_run import run_grpo  # noqa: PLC0415
     from podium.train.sft_run import run_sft  # noqa: PLC0415
 
-    make_dispatcher = partial(open_limited_dispatcher, calls, run=run)
+    make_call_state = partial(open_limited_call_state, calls, run=run)
     if settings.stage == "sft":
-        run_sft(settings, run, make_dispatcher=make_dispatcher, say=say)
+        run_sft(settings, run, make_call_state=make_call_state, say=say)
     else:
         budget_usd = calls.run_budget_usd
         training = run_grpo(
-            settings, run, make_dispatcher=make_dispatcher, run_budget_usd=budget_usd, say=say
+            settings, run, make_call_state=make_call_state, run_budget_usd=budget_usd, say=say
         )
         asyncio.run(training)
 

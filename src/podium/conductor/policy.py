@@ -148,7 +148,7 @@ class WorkerPolicy:
     ) -> Completion:
         """A plan in the best format. If the endpoint refuses the format, a plan as text, if the endpoint obeyed the
         format before or the user allows text."""
-        uncached = replace(context, dispatcher=context.dispatcher.with_cache(None))
+        uncached = replace(context, call_state=context.call_state.with_cache(None))
 
         async def ask(question: tuple[Message, ...], options: AnswerOptions) -> Reply:
             seeded = replace(sampling, seed="probe")

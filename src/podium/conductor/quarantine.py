@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from podium.conductor.prompt import PolicyNumbering
 from podium.errors import BudgetExceededError, UsageError, WorkerError
-from podium.planners.planner import Learner, Planner, PlanRequest
+from podium.planners.planner import OnlinePlanner, Planner, PlanRequest
 from podium.trace import Plan, Trace
 from podium.workflow import PlanError, Workflow, needed_steps
 
@@ -81,7 +81,7 @@ def _log_likelihood_ratio(outcome: float, usual: float, failing: float) -> float
     return outcome * math.log(failing / usual) + (1 - outcome) * math.log((1 - failing) / (1 - usual))
 
 
-class QuarantinePlanner(Learner):
+class QuarantinePlanner(OnlinePlanner):
     """A planner that rejects the plans of `planner` that call a quarantined worker. It changes while it serves, so it
     is no `PlannerWrapper`, which is a value. It streams no steps, since it may reject their plan.
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.errors import RunMismatchError, StoreError
 from podium.evals.evaluation import is_missing
 from podium.evals.fingerprints import digest
@@ -155,11 +155,11 @@ def answer_matrix(answers_of: Mapping[str, Sequence[Sequence[Rollout]]]) -> Answ
     return AnswerMatrix.of([answers[0].trace.question.text for answers in first], measured)
 
 
-def accuracy_so_far(show: ShowProgress, left: int, dispatcher: Dispatcher | None = None) -> OnAnswer:
+def accuracy_so_far(show: ShowProgress, left: int, call_state: CallState | None = None) -> OnAnswer:
     """A listener that shows, after each of the `left` answers, the row, its accuracy so far and all dollars so far.
 
     Args:
-        dispatcher: counts the paid dollars of the run, including judging. If it counts none, the dollars are those of
+        call_state: counts the paid dollars of the run, including judging. If it counts none, the dollars are those of
             the answers, as if nothing had been cached.
     """
     graded: dict[str, list[bool]] = {}
@@ -173,7 +173,7 @@ def accuracy_so_far(show: ShowProgress, left: int, dispatcher: Dispatcher | None
         verdicts = graded.setdefault(label, [])
         if answer.grade.failure is None:
             verdicts.append(answer.grade.correct)
-        paid = None if dispatcher is None else dispatcher.run_spent_usd
+        paid = None if call_state is None else call_state.run_spent_usd
         right = f"{sum(verdicts) / len(verdicts):.1%} right, " if verdicts else ""
         show(f"{label}: {right}${dollars if paid is None else paid:.4f} so far", count, left)
 

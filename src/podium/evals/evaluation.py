@@ -15,7 +15,7 @@ from podium.calls.rate_limiter import model_key
 from podium.errors import UsageError, flatten_group
 from podium.evals.stats import Interval, accuracy_interval
 from podium.planners import Single
-from podium.planners.planner import Learner, Planner
+from podium.planners.planner import OnlinePlanner, Planner
 from podium.recordings import names_conditioned
 from podium.rollout import Rollout
 from podium.rollout.rollout import RolloutJob, run_rollouts
@@ -246,8 +246,8 @@ class EvaluationJob:
             self.rollouts[slot] = None if is_missing(kept, judged=self.judged) else kept
 
     @cached_property
-    def learner(self) -> Learner | None:
-        return self.runner.planner if isinstance(self.runner.planner, Learner) else None
+    def learner(self) -> OnlinePlanner | None:
+        return self.runner.planner if isinstance(self.runner.planner, OnlinePlanner) else None
 
     @cached_property
     def _runners(self) -> Mapping[str, Runner]:
@@ -301,7 +301,7 @@ async def evaluate(
     """Have `runner` answer every task `repeats` times, at most `concurrency` at once, and grade the answers.
 
     `pool_for` returns the pool of each question. Default: the runner's pool answers all questions. Evaluations over the
-    same workers may share the runner's dispatcher.
+    same workers may share the runner's call_state.
 
     The same arguments give the same rollouts in the same order. Two planners with one seed get the same random numbers
     for the same calls, which narrows the interval of their difference.
@@ -338,7 +338,7 @@ async def evaluate_together(jobs: Sequence[EvaluationJob], *, concurrency: int) 
     models_of_host: defaultdict[str, list[str]] = defaultdict(list)
     for job in jobs:
         turn, planner = 0, job.runner.planner
-        if isinstance(planner, Single) and not job.runner.dispatcher.has_budget:
+        if isinstance(planner, Single) and not job.runner.call_state.has_budget:
             worker = job.runner.pool.named(planner.worker)
             if worker.limits.host is not None:
                 models = models_of_host[worker.limits.host]
@@ -374,6 +374,6 @@ def accuracy(rollouts: Iterable[Rollout]) -> float | None:
     return sum(judged) / len(judged) if judged else None
 
 
-def _teach(learner: Learner | None, rollout: Rollout) -> None:
+def _teach(learner: OnlinePlanner | None, rollout: Rollout) -> None:
     if learner is not None and rollout.grade.failure is None:
         learner.learn(rollout.trace, float(rollout.correct))

@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from podium.calls import Dispatcher
-from podium.calls.dispatcher import RESPONSES, open_dispatcher
+from podium.calls import CallState
+from podium.calls.call_state import RESPONSES, open_call_state
 from podium.errors import BudgetExceededError
 from podium.evals.answer_files import AnswerFiles, OnAnswer, ShowProgress, accuracy_so_far, answers_key
 from podium.evals.evaluation import EvaluationJob, evaluate_together, evaluation_runner, is_missing
@@ -100,7 +100,7 @@ class TablePlanner:
 
 async def answer_table(
     planners: Sequence[TablePlanner],
-    dispatcher: Dispatcher,
+    call_state: CallState,
     on_answer: OnAnswer = lambda label, answer: None,
 ) -> None:
     """Add all missing answers of planners of one table to their files.
@@ -118,7 +118,7 @@ async def answer_table(
             if not planner.missing(complete):
                 continue
             team = Team.from_settings(
-                planner.team, table.pool, dispatcher=dispatcher, seed=str(table.seed), for_evaluation=True
+                planner.team, table.pool, call_state=call_state, seed=str(table.seed), for_evaluation=True
             )
             teams.push_async_callback(team.release)
             jobs.append(
@@ -137,15 +137,15 @@ async def answer_table(
         await evaluate_together(jobs, concurrency=table.concurrency)
 
 
-def open_run_dispatcher(
+def open_run_call_state(
     team: TeamSettings, pool: Pool, folder: Path, *, pays: bool = False
-) -> AbstractContextManager[Dispatcher]:
-    """The dispatcher of a run, whose folder keeps all answers.
+) -> AbstractContextManager[CallState]:
+    """The call state of a run, whose folder keeps all answers.
 
     Args:
         pays: whether something besides workers costs money.
     """
-    return open_dispatcher(
+    return open_call_state(
         paid_workers=has_paid_workers(pool),
         run=folder,
         run_usd=team.budget.run_usd,
@@ -186,19 +186,19 @@ def failure_of(trace: Trace) -> str:
 
 
 async def ask_each_alone(
-    parts: Iterable[QuestionTable], dispatcher: Dispatcher, show: ShowProgress
+    parts: Iterable[QuestionTable], call_state: CallState, show: ShowProgress
 ) -> AskingProgress:
     """Ask every worker that is no tool every question of each table.
 
     Args:
-        dispatcher: once one of its spend limits refuses a call, no more calls are made.
+        call_state: once one of its spend limits refuses a call, no more calls are made.
     """
     asked = [[part.alone(name) for name in part.pool.answering] for part in parts]
     workers = [worker for of_part in asked for worker in of_part]
     wanted = sum(worker.table.repeats * len(worker.table.questions) for worker in workers)
     missing = sum(worker.missing() for worker in workers)
     progress = AskingProgress(wanted, wanted - missing)
-    so_far = accuracy_so_far(show, missing, dispatcher)
+    so_far = accuracy_so_far(show, missing, call_state)
 
     def answered(label: str, answer: Rollout) -> None:
         progress.count(label, answer)
@@ -206,7 +206,7 @@ async def ask_each_alone(
 
     try:
         for of_part in asked:
-            await answer_table(of_part, dispatcher, answered)
+            await answer_table(of_part, call_state, answered)
     except BudgetExceededError as error:
-        progress.refusal = dispatcher.refusal or str(error)
+        progress.refusal = call_state.refusal or str(error)
     return progress

@@ -14,7 +14,7 @@ from typing import Any
 
 from podium.errors import RunMismatchError, UsageError
 from podium.evals.answer_files import ShowProgress
-from podium.evals.question_table import AskingProgress, QuestionTable, ask_each_alone, open_run_dispatcher
+from podium.evals.question_table import AskingProgress, QuestionTable, ask_each_alone, open_run_call_state
 from podium.recordings import (
     SPLITS,
     RecordedQuestion,
@@ -196,10 +196,10 @@ class RecordingRun:
         """
         table = self.table
         limits = () if calls is None else (MaxCalls(calls),)
-        with open_run_dispatcher(table.team, table.pool, table.folder) as dispatcher:
+        with open_run_call_state(table.team, table.pool, table.folder) as call_state:
             try:
-                progress = await ask_each_alone([table], dispatcher.with_spend_limits(*limits), show)
-                return progress, dispatcher.run_spent_usd or 0.0
+                progress = await ask_each_alone([table], call_state.with_spend_limits(*limits), show)
+                return progress, call_state.run_spent_usd or 0.0
             finally:
                 await table.pool.close()
 

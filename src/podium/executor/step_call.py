@@ -100,7 +100,7 @@ class _Candidate:
     """Whether the call waits until the worker's cooldown ends."""
 
     def was_passed_over(self, context: QuestionContext) -> bool:
-        breaker = context.dispatcher.channel(self.worker).breaker
+        breaker = context.call_state.channel(self.worker).breaker
         return not self.waits_for_cooldown and breaker.state != "closed"
 
 

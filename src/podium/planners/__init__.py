@@ -1,6 +1,6 @@
 """Planners that are not the Conductor: what it is compared with. `registry` names them; each builds workflows."""
 
-from podium.planners.baseline import BaselineSpec
+from podium.planners.baseline import PlannerSpec
 from podium.planners.cascade import Cascade
 from podium.planners.controls import Constant, RandomPlans, random_workflow, read_constant
 from podium.planners.registry import baseline_syntaxes, find_baseline, known_baselines, open_baseline
@@ -9,10 +9,10 @@ from podium.workers.vote import VOTE
 
 __all__ = [
     "VOTE",
-    "BaselineSpec",
     "Cascade",
     "Committee",
     "Constant",
+    "PlannerSpec",
     "RandomPlans",
     "SelfConsistency",
     "Single",

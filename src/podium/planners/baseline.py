@@ -1,4 +1,4 @@
-"""A `BaselineSpec`: the name of a planner on the command line, what it needs, and the function that opens it.
+"""A `PlannerSpec`: the name of a planner on the command line, what it needs, and the function that opens it.
 
 Each planner's file has one and `registry` lists them. The functions below read the arguments that many planners share,
 and turn a workflow into a plan. Most baselines plan one round, and accept in a later one.
@@ -89,8 +89,8 @@ def _nothing(argument: object) -> tuple[Any, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class BaselineSpec:
-    """A planner that users name as NAME or NAME:ARGUMENT, such as `BaselineSpec("single:WORKER", open_single)`."""
+class PlannerSpec:
+    """A planner that users name as NAME or NAME:ARGUMENT, such as `PlannerSpec("single:WORKER", open_single)`."""
 
     syntax: str
     """How users write the name, such as "self-consistency:WORKER:SAMPLES". Without a colon, it takes no argument.

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from podium.errors import ConfigError
-from podium.planners.baseline import BaselineContext, BaselineSpec, worker_number
+from podium.planners.baseline import BaselineContext, PlannerSpec, worker_number
 from podium.planners.planner import EarlierRound, Planner, PlanRequest
 from podium.planners.rounds import Rounds, RoundStep, most_common, plan_rounds, voted_round_plan, worker_step
 from podium.planners.voting import Committee
@@ -54,7 +54,7 @@ def _open_cascade(context: BaselineContext) -> Cascade:
     return Cascade(first, then)
 
 
-CASCADE = BaselineSpec(
+CASCADE = PlannerSpec(
     "cascade:A+B>C",
     _open_cascade,
     votes=True,
@@ -102,7 +102,7 @@ class Escalation(Planner):
         return next((step for answer, step in reversed(answers) if answer == winner), None)
 
 
-ESCALATION = BaselineSpec(
+ESCALATION = PlannerSpec(
     "escalation:A+B+C",
     lambda context: Escalation(context.workers(context.argument)),
     votes=True,

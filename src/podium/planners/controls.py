@@ -13,7 +13,7 @@ from random import Random
 
 from podium.config import read_file
 from podium.errors import ConfigError
-from podium.planners.baseline import BaselineContext, BaselineSpec, plan_once, worker_number
+from podium.planners.baseline import BaselineContext, PlannerSpec, plan_once, worker_number
 from podium.planners.planner import Planner, PlanRequest
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION, SEED_PREFIX_CHARS
@@ -119,8 +119,8 @@ def _open_constant(context: BaselineContext) -> Constant:
     return read_constant(text, workers, name=context.name)
 
 
-CONSTANT = BaselineSpec("constant:FILE", _open_constant, reads_files=True)
-RANDOM = BaselineSpec(
+CONSTANT = PlannerSpec("constant:FILE", _open_constant, reads_files=True)
+RANDOM = PlannerSpec(
     "random",
     lambda context: RandomPlans(seed=context.seed),
     rows=lambda workers: [("Random plans", "random")],

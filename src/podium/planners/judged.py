@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from podium.planners.baseline import BaselineContext, BaselineSpec
+from podium.planners.baseline import BaselineContext, PlannerSpec
 from podium.planners.planner import Planner, PlanRequest
 from podium.planners.rounds import Rounds, most_common, plan_rounds, worker_step, workflow_plan
 from podium.trace import Plan
@@ -72,12 +72,12 @@ def read_verdict(verdict: str | None, responses: Sequence[str | None]) -> int | 
     return position if position < len(responses) and responses[position] else None
 
 
-def _baseline(form: str, subtask: str) -> BaselineSpec:
+def _baseline(form: str, subtask: str) -> PlannerSpec:
     def open_judged(context: BaselineContext) -> JudgedPlanner:
         members, (judge,) = context.layers
         return JudgedPlanner(form, members, judge, subtask)
 
-    return BaselineSpec(
+    return PlannerSpec(
         f"{form}:A+B>JUDGE",
         open_judged,
         team_only=True,

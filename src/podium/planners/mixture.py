@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from podium.errors import ConfigError
-from podium.planners.baseline import BaselineContext, BaselineSpec, Layers, plan_once, read_members
+from podium.planners.baseline import BaselineContext, Layers, PlannerSpec, plan_once, read_members
 from podium.planners.planner import Planner, PlanRequest
 from podium.planners.rounds import worker_step
 from podium.trace import Plan
@@ -55,7 +55,7 @@ class MixtureOfAgents(Planner):
         return plan_once(request, Workflow(tuple(steps)))
 
 
-MIXTURE = BaselineSpec(
+MIXTURE = PlannerSpec(
     "mixture-of-agents:A+B>C",
     lambda context: MixtureOfAgents(tuple(map(context.workers, context.argument.split(">")))),
     team_only=True,
@@ -98,14 +98,14 @@ def _workers_of_fusion(argument: str) -> tuple[str, ...]:
     return () if ":" in judge else (*read_members(panel), *filter(None, (judge,)))
 
 
-FUSION = BaselineSpec(
+FUSION = PlannerSpec(
     "fusion:PANEL:JUDGE",
     _open_fusion,
     named_workers=_workers_of_fusion,
     team_only=True,
     on_recordings=False,
 )
-SELF_FUSION = BaselineSpec(
+SELF_FUSION = PlannerSpec(
     "self-fusion:WORKER:SAMPLES",
     _open_self_fusion,
     team_only=True,

@@ -161,7 +161,7 @@ class PrewrittenPlans(Planner):
         return Plan(written, parse(written, request.rules(self.access), truncated=truncated))
 
 
-class Learner(Planner):
+class OnlinePlanner(Planner):
     """A planner that learns while it serves, from scores of the answers that its plans gave."""
 
     __slots__ = ()

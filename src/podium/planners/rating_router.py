@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from podium.errors import ConfigError
-from podium.planners.baseline import BaselineSpec
+from podium.planners.baseline import PlannerSpec
 from podium.planners.planner import Planner, PlanRequest
 from podium.planners.voting import Single
 from podium.trace import Plan
@@ -62,7 +62,7 @@ def parse_accuracy_per_usd(text: str, name: str, example: str) -> float:
     return per_usd
 
 
-BASELINE = BaselineSpec(
+BASELINE = PlannerSpec(
     "by-ratings:PER_USD",
     lambda context: RatingRouter(parse_accuracy_per_usd(context.argument, context.name, "by-ratings:0")),
     team_only=True,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from podium.errors import ConfigError
-from podium.planners.baseline import BaselineSpec, plan_once, worker_number
+from podium.planners.baseline import PlannerSpec, plan_once, worker_number
 from podium.planners.planner import Planner, PlanRequest
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
@@ -43,7 +43,7 @@ class SelfReflection(Planner):
         )
 
 
-BASELINE = BaselineSpec(
+BASELINE = PlannerSpec(
     "self-reflection:WORKER:TURNS",
     lambda context: SelfReflection(*context.worker_and_count("; the paper's has 5 turns.")),
     team_only=True,

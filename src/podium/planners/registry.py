@@ -1,8 +1,8 @@
 """The registry of baselines: all planners that users can name, also of other packages.
 
-To add a planner, write its class and its `BaselineSpec` in a file, and add a line to `_ATTRIBUTES`. Another package
+To add a planner, write its class and its `PlannerSpec` in a file, and add a line to `_ATTRIBUTES`. Another package
 adds a planner through an entry point of the group "podium.planners" that has the planner's name and names a
-`BaselineSpec`. Naming a planner imports its module alone. This module writes no plans.
+`PlannerSpec`. Naming a planner imports its module alone. This module writes no plans.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from podium.config import closest_name
 from podium.errors import ConfigError
-from podium.planners.baseline import BaselineContext, BaselineSpec
+from podium.planners.baseline import BaselineContext, PlannerSpec
 from podium.planners.planner import Planner
 from podium.plugins import PluginGroup
 from podium.types import Profile
@@ -22,7 +22,7 @@ from podium.types import Profile
 if TYPE_CHECKING:
     from podium.planners.answer_matrix import AnswerMatrix
 
-_INSTALLED = PluginGroup[BaselineSpec]("podium.planners", "planner", BaselineSpec)
+_INSTALLED = PluginGroup[PlannerSpec]("podium.planners", "planner", PlannerSpec)
 _ATTRIBUTES: Mapping[str, str] = {
     "single": "voting:SINGLE",
     "self-consistency": "voting:SELF_CONSISTENCY",
@@ -45,18 +45,18 @@ imported when one of its baselines is named, so that a question to one worker lo
 
 
 @cache
-def _own_baseline(name: str) -> BaselineSpec:
+def _own_baseline(name: str) -> PlannerSpec:
     module, _, attribute = _ATTRIBUTES[name].partition(":")
-    baseline: BaselineSpec = getattr(import_module(f"podium.planners.{module}"), attribute)
+    baseline: PlannerSpec = getattr(import_module(f"podium.planners.{module}"), attribute)
     return baseline
 
 
-def own_baselines() -> dict[str, BaselineSpec]:
+def own_baselines() -> dict[str, PlannerSpec]:
     """Podium's own baselines, by name."""
     return {name: _own_baseline(name) for name in _ATTRIBUTES}
 
 
-def find_baseline(name: str) -> tuple[BaselineSpec, str] | None:
+def find_baseline(name: str) -> tuple[PlannerSpec, str] | None:
     """The baseline that `name` refers to, of Podium or of an installed package, and its argument. None if there is none
     of this name.
 
@@ -70,11 +70,11 @@ def find_baseline(name: str) -> tuple[BaselineSpec, str] | None:
     return baseline, argument
 
 
-def known_baselines() -> dict[str, BaselineSpec]:
+def known_baselines() -> dict[str, PlannerSpec]:
     """Podium's baselines and those of installed packages, by name.
 
     Raises:
-        ConfigError: an entry point cannot be loaded, is no `BaselineSpec` of its name, or takes a name that is in use.
+        ConfigError: an entry point cannot be loaded, is no `PlannerSpec` of its name, or takes a name that is in use.
     """
     known = own_baselines()
     for name in _INSTALLED.names:
@@ -85,7 +85,7 @@ def known_baselines() -> dict[str, BaselineSpec]:
     return known
 
 
-def _installed(name: str) -> BaselineSpec | None:
+def _installed(name: str) -> PlannerSpec | None:
     """The baseline of another package, or None if there is none. Its module alone is imported."""
     baseline = _INSTALLED.find(name)
     if baseline is not None and baseline.name != name:

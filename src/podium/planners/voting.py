@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from podium.errors import ConfigError
 from podium.planners.baseline import (
     BaselineContext,
-    BaselineSpec,
+    PlannerSpec,
     plan_once,
     voting_step,
     worker_number,
@@ -112,13 +112,13 @@ class SelfConsistency(Planner):
         return await Committee((self.worker,) * self.samples).plan(request)
 
 
-SINGLE = BaselineSpec("single:WORKER", lambda context: Single(context.worker(context.argument)))
-SELF_CONSISTENCY = BaselineSpec(
+SINGLE = PlannerSpec("single:WORKER", lambda context: Single(context.worker(context.argument)))
+SELF_CONSISTENCY = PlannerSpec(
     "self-consistency:WORKER:SAMPLES",
     lambda context: SelfConsistency(*context.worker_and_count(", with a number of samples.")),
     votes=True,
 )
-COMMITTEE = BaselineSpec(
+COMMITTEE = PlannerSpec(
     "committee:A+B",
     lambda context: Committee(context.workers(context.argument)),
     votes=True,
@@ -155,7 +155,7 @@ def _open_weighted_vote(context: BaselineContext) -> Committee:
     return Committee(members, tuple(vote_weight(context.scored, member) for member in members))
 
 
-WEIGHTED_VOTE = BaselineSpec(
+WEIGHTED_VOTE = PlannerSpec(
     "weighted-vote:A+B",
     _open_weighted_vote,
     votes=True,

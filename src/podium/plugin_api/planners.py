@@ -1,7 +1,14 @@
 """For the group `podium.planners`: a planner, of one round or of several, and the workflows that it plans."""
 
-from podium.planners.baseline import BaselineContext, BaselineSpec
-from podium.planners.planner import BatchPlanner, EarlierRound, Learner, Planner, PlannerWrapper, PlanRequest
+from podium.planners.baseline import BaselineContext, PlannerSpec
+from podium.planners.planner import (
+    BatchPlanner,
+    EarlierRound,
+    OnlinePlanner,
+    Planner,
+    PlannerWrapper,
+    PlanRequest,
+)
 from podium.planners.rounds import (
     Rounds,
     RoundStep,
@@ -18,13 +25,13 @@ __all__ = [
     "Acceptance",
     "Access",
     "BaselineContext",
-    "BaselineSpec",
     "BatchPlanner",
     "EarlierRound",
-    "Learner",
+    "OnlinePlanner",
     "Plan",
     "PlanRequest",
     "Planner",
+    "PlannerSpec",
     "PlannerWrapper",
     "RoundStep",
     "Rounds",

@@ -15,7 +15,7 @@ from typing import Self
 from pydantic import Field
 from pydantic_core import PydanticSerializationError
 
-from podium.calls import CallContext, Dispatcher
+from podium.calls import CallContext, CallState
 from podium.errors import BudgetExceededError, GraderError
 from podium.rollout.data_fingerprint import grader_settings, value_digest
 from podium.spending import Ledger
@@ -182,25 +182,25 @@ async def run_rollout(
     """
     trace = await runner.answer(task.question, seed=seed, sample=sample, trace_id=trace_id, after=after)
     _check_spend_limits(runner, trace)
-    return Rollout.of(task, sample, trace, await grade_answer(task, trace.answer, runner.dispatcher))
+    return Rollout.of(task, sample, trace, await grade_answer(task, trace.answer, runner.call_state))
 
 
-async def grade_answer(task: Task, answer: str | None, dispatcher: Dispatcher) -> Grade:
+async def grade_answer(task: Task, answer: str | None, call_state: CallState) -> Grade:
     """Grade the answer. If there is no answer, the score is 0. Only here does a grader's failure become data.
 
     A judge's calls use the response cache and the spend limits of the workers' calls. It belongs to its task and not to
-    a pool, so of the dispatcher's limits only the budgets in dollars apply to it.
+    a pool, so of the call state's limits only the budgets in dollars apply to it.
 
     Raises:
         BudgetExceededError: a spend limit refused a judge's call.
     """
     if answer is None:
         return Grade(score=0.0)
-    ledger = Ledger(Budget(), spend_limits=dispatcher.spend_limits)
+    ledger = Ledger(Budget(), spend_limits=call_state.spend_limits)
     if isinstance(task.grader, GraderSettings):
         context = CallContext(
             ledger=ledger,
-            dispatcher=dispatcher,
+            call_state=call_state,
             queue_key=task.id,
             started=asyncio.get_running_loop().time(),
         )
@@ -208,8 +208,8 @@ async def grade_answer(task: Task, answer: str | None, dispatcher: Dispatcher) -
     try:
         grade = await task.grade(answer)
     except GraderError as error:
-        if dispatcher.refusal is not None:  # A judge's call was not tried again.
-            raise BudgetExceededError(dispatcher.refusal) from None
+        if call_state.refusal is not None:  # A judge's call was not tried again.
+            raise BudgetExceededError(call_state.refusal) from None
         grade = Grade(score=0.0, cost_usd=error.cost_usd, failure=str(error))
     # A grader of another package may call a model by itself. Then its cost is known only now.
     if (uncharged_usd := grade.cost_usd - ledger.spent.cost_usd) > 0:
@@ -238,7 +238,7 @@ class RolloutJob:
         rollout = self.ungraded
         if rollout is None:
             return await run_rollout(self.runner, self.task, seed=self.seed, sample=self.sample)
-        grade = await grade_answer(self.task, rollout.trace.answer, self.runner.dispatcher)
+        grade = await grade_answer(self.task, rollout.trace.answer, self.runner.call_state)
         grade = replace(grade, cost_usd=rollout.grade.cost_usd + grade.cost_usd)
         return rollout.model_copy(update={"grade": grade})
 
@@ -271,9 +271,9 @@ async def run_rollouts(jobs: Iterable[RolloutJob], *, concurrency: int) -> None:
 
 def _check_spend_limits(runner: Runner, trace: Trace) -> None:
     """Raise a BudgetExceededError if a spend limit refused a call that this question needed."""
-    refusal = runner.dispatcher.refusal
+    refusal = runner.call_state.refusal
     unanswered = (span for span in trace.spans if span.error is not None and span.status != "skipped")
     if refusal is not None and any(unanswered):
-        if runner.dispatcher.cache is not None:
+        if runner.call_state.cache is not None:
             refusal += " The answers that were paid for are kept; run the same command again to continue."
         raise BudgetExceededError(refusal)

@@ -27,7 +27,7 @@ _MAX_READY = 8
 _TEST_PROGRAM = "import colorsys; open('written', 'w').close(); print(input())"
 
 
-async def open_pool(isolation: Isolation | None = None) -> AsyncGenerator[SandboxPool]:
+async def open_sandboxes(isolation: Isolation | None = None) -> AsyncGenerator[SandboxPool]:
     """A pool that is closed afterwards, for `PerLoop`: a waiting sandbox belongs to one event loop."""
     async with aclosing(SandboxPool(isolation)) as pool:
         yield pool

@@ -1,4 +1,4 @@
-"""Scores plans in this process, with one dispatcher whose limits, cache and budget hold for all plans.
+"""Scores plans in this process, with one call state whose limits, cache and budget hold for all plans.
 
 Trainers, ranks and environments share a session, directly or through the service. The session keeps a trace of each
 rollout. The id of the trace is a hash of the rollout's task, group, number and plans, so a rollout that is scored twice
@@ -16,7 +16,7 @@ from random import Random
 from types import MappingProxyType
 from typing import Any, Self
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.conductor.prompt import build_prompt
 from podium.config import closest_name
 from podium.errors import BudgetExceededError, ConfigError
@@ -67,7 +67,7 @@ class ScoringSession:
         tasks: the questions, in order.
         eval_tasks: further questions, on which the policy is evaluated. No worker is made to fail in them.
         pool: the workers. The caller closes the pool.
-        dispatcher: holds the limits, the response cache and the budget of everything that is scored.
+        call_state: holds the limits, the response cache and the budget of everything that is scored.
         kept_rollouts: how many rollouts are kept for a possible next round. It must be no smaller than the plans of a
             batch, over all rounds: a round that is not kept is run, and paid, once more.
         seeds: gives the seeds of a rollout.
@@ -79,7 +79,7 @@ class ScoringSession:
         settings: ScoringSettings,
         tasks: Mapping[str, Task],
         pool: Pool,
-        dispatcher: Dispatcher,
+        call_state: CallState,
         *,
         eval_tasks: Mapping[str, Task] = MappingProxyType({}),
         kept_rollouts: int = KEPT_ROLLOUTS,
@@ -90,7 +90,7 @@ class ScoringSession:
         self.tasks = tasks
         self._eval_tasks = eval_tasks
         self.pool = pool
-        self.dispatcher = dispatcher
+        self.call_state = call_state
         self._seeds = seeds
         self._on_trace = on_trace
         self._pools = PoolSampler(pool, settings.pool_sampling)
@@ -202,7 +202,7 @@ class ScoringSession:
             budget=Budget(rounds=max(1, len(request.plans))),
             max_steps=self.settings.max_steps,
             settings=ExecutionSettings(layout=self.settings.layout, early_stop=self.settings.early_stop),
-            dispatcher=self.dispatcher,
+            call_state=self.call_state,
         )
         try:
             rollout = await run_rollout(
@@ -215,7 +215,7 @@ class ScoringSession:
         except BudgetExceededError:
             # The caller gives up the whole batch. Let the calls in flight of its other rollouts end first, so that
             # their responses, which are paid for, are kept.
-            for spend_limit in self.dispatcher.shared_limits:
+            for spend_limit in self.call_state.shared_limits:
                 await spend_limit.wait_until_unreserved()
             raise
         if self.settings.rounds > 1 and not rollout.infrastructure_failed:
@@ -228,7 +228,7 @@ class ScoringSession:
 @asynccontextmanager
 async def open_session(
     settings: ScoringSettings,
-    dispatcher: Dispatcher,
+    call_state: CallState,
     *,
     pool: Pool | None = None,
     on_trace: Callable[[Trace], None] = lambda trace: None,
@@ -245,7 +245,7 @@ async def open_session(
             settings,
             open_training_tasks(settings, workers, on_warning),
             workers,
-            dispatcher,
+            call_state,
             on_trace=on_trace,
         )
     finally:

@@ -1,7 +1,7 @@
 """/healthz, /readyz and /metrics, for the operators of the server.
 
 Health checks need no key and say nothing private. Metrics are counted from finished traces, and read from the
-dispatcher when Prometheus scrapes them. Their labels are names of workers, planners and routes, never texts or keys.
+call_state when Prometheus scrapes them. Their labels are names of workers, planners and routes, never texts or keys.
 Where keys are needed, /metrics needs an admin's key.
 """
 
@@ -110,7 +110,7 @@ def unready_reason(service: Service, in_flight: InFlightRequests) -> str | None:
         return "Traces cannot be written; the server's log says why."
     failing = {
         channel.worker.profile.name
-        for channel in service.dispatcher.channels
+        for channel in service.call_state.channels
         if channel.breaker.state != "closed"
     }
     # A tool may work on, but no tool can answer a question.
@@ -219,7 +219,7 @@ class Metrics:
 
 
 class _CurrentState(Collector):
-    """The current state, read from the dispatcher and the store at each scrape."""
+    """The current state, read from the call state and the store at each scrape."""
 
     def __init__(self, service: Service, in_flight: InFlightRequests) -> None:
         self._service = service
@@ -227,7 +227,7 @@ class _CurrentState(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """The current values."""
-        channels = {channel.worker.profile.name: channel for channel in self._service.dispatcher.channels}
+        channels = {channel.worker.profile.name: channel for channel in self._service.call_state.channels}
         for name, help_ in (
             ("attempts", "Attempts at worker calls, retries and hedges included."),
             ("failures", "Attempts that failed."),

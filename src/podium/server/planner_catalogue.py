@@ -11,8 +11,8 @@ import re
 import time
 
 from podium.errors import StoreError, UsageError
-from podium.planners import BaselineSpec, find_baseline, known_baselines
-from podium.planners.planner import Learner, Planner
+from podium.planners import PlannerSpec, find_baseline, known_baselines
+from podium.planners.planner import OnlinePlanner, Planner
 from podium.server.api_errors import not_found
 from podium.store import TraceStore
 from podium.team.health_check import CheckResult, check_planner
@@ -162,7 +162,7 @@ class PlannerCatalogue:
             and set(self._team.pool.names).issuperset(baseline.needs(""))
         )
 
-    def _is_offered(self, baseline: BaselineSpec, argument: str) -> bool:
+    def _is_offered(self, baseline: PlannerSpec, argument: str) -> bool:
         if not baseline.for_clients:
             return False
         samples = argument.rpartition(":")[2]
@@ -184,7 +184,7 @@ class PlannerCatalogue:
         its knowledge survives a restart, all servers of one store learn the same, and if an outcome is changed, removed
         or deleted with its trace, its present state counts. While the store cannot be read, it keeps what it knows.
         """
-        if self._store is None or not isinstance(planner, Learner):
+        if self._store is None or not isinstance(planner, OnlinePlanner):
             return
         async with self._learning:
             now = time.monotonic()

@@ -65,7 +65,7 @@ class Service:
     ) -> None:
         self.team = team
         self.pool = team.pool
-        self.dispatcher = team.runner.dispatcher
+        self.call_state = team.runner.call_state
         self.settings = team.settings
         self._limits = _limits(team.settings.budget.question_budget(1))
         self._max_steps = team.settings.plan.max_steps or PlanLimits().max_steps
@@ -183,7 +183,7 @@ class Service:
         past = self.cached_conversations.past_turn(request.question, caller)
         if past is None or past.worker not in pool.names:
             return opened.planner
-        closed = self.dispatcher.channel(pool.named(past.worker)).breaker.state == "closed"
+        closed = self.call_state.channel(pool.named(past.worker)).breaker.state == "closed"
         return StickyWorkerPlanner(opened.planner, past) if closed else opened.planner
 
     def keep(self, trace: Trace, caller: Caller) -> None:

@@ -40,7 +40,7 @@ from podium.trace.model import Outcome, Trace, TraceStatus
 from podium.trace.serialization import DamagedTraceError, read_document, storable, to_row
 
 T = TypeVar("T")
-_LOG = logging.getLogger("podium.trace")
+_LOG = logging.getLogger("podium.store")
 _BATCH = 32
 """How many documents are in memory at a time."""
 _READ_AFTER_WRITE_S = 5.0

@@ -28,7 +28,7 @@ _GATHER_S = 0.02
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 5.0
 _RECENT_S = 1.0
-_log = logging.getLogger("podium.trace")
+_LOG = logging.getLogger("podium.store")
 
 
 class WriteQueue:
@@ -247,13 +247,13 @@ class WriteQueue:
                 raise
             reason = error
         except Exception as error:  # A bug. If this thread died, everything would wait for it.
-            _log.exception("Writing to the trace store %s failed.", self._store_name)
+            _LOG.exception("Writing to the trace store %s failed.", self._store_name)
             reason = StoreError(f"{type(error).__name__}: {error}", retryable=False)
         else:
             return []
         if len(rows) > 1:
             return [refused for row in rows for refused in self._write_accepted([row])]
-        _log.error("The trace %s cannot be kept: %s", rows[0].listed.id, reason)
+        _LOG.error("The trace %s cannot be kept: %s", rows[0].listed.id, reason)
         return [(rows[0], reason)]
 
     def _remove(self, rows: Sequence[TraceRow]) -> None:
@@ -266,9 +266,9 @@ class WriteQueue:
 
     def _set_error(self, error: StoreError | None) -> None:
         if error is not None and self._error is None:
-            _log.error("%s Traces wait, and are written when that works again.", error)
+            _LOG.error("%s Traces wait, and are written when that works again.", error)
         elif error is None and self._error is not None:
-            _log.warning("The trace store %s can be written again.", self._store_name)
+            _LOG.warning("The trace store %s can be written again.", self._store_name)
         with self._changed:
             self._error = error
             self._failures += error is not None
@@ -282,7 +282,7 @@ class WriteQueue:
         except OSError as error:
             if prefix is not None or self._close_by is not None:
                 self._lost += len(rows)
-                _log.critical(
+                _LOG.critical(
                     "%d traces are lost: %s cannot be written (%s).",
                     len(rows),
                     self._spill_folder,
@@ -298,7 +298,7 @@ class WriteQueue:
         with atomic_file(path) as part:
             part.touch(mode=0o600)
             part.write_bytes(b"".join(lines))
-        _log.error("%d traces or lines of a spill file are in %s.", len(lines), path)
+        _LOG.error("%d traces or lines of a spill file are in %s.", len(lines), path)
         return path
 
     def _load_spilled(self) -> None:
@@ -310,12 +310,12 @@ class WriteQueue:
             except FileNotFoundError:
                 continue
             except OSError as error:
-                _log.error("The spilled traces in %s cannot be moved: %s", path, error)
+                _LOG.error("The spilled traces in %s cannot be moved: %s", path, error)
                 continue
             except StoreError:
                 return
             path.unlink(missing_ok=True)
-            _log.warning("The traces in %s are written, but for %d that are refused.", path, len(refused))
+            _LOG.warning("The traces in %s are written, but for %d that are refused.", path, len(refused))
 
     def _write_spilled(self, path: Path) -> list[bytes]:
         """Write the rows of a spill file. Returns the lines that are no traces or that the database refuses for good.
@@ -331,7 +331,7 @@ class WriteQueue:
                 try:
                     rows.append(to_row(read_document(line)))
                 except DamagedTraceError as error:
-                    _log.error("A line of %s cannot be kept: it is not a trace%s.", path, error)
+                    _LOG.error("A line of %s cannot be kept: it is not a trace%s.", path, error)
                     refused.append(line.rstrip(b"\r\n") + b"\n")
         return refused + ([_line(row) for row, _ in self._write_accepted(rows)] if rows else [])
 

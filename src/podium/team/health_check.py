@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from podium.calls.dispatcher import open_dispatcher
+from podium.calls.call_state import open_call_state
 from podium.calls.worker_call import first_reservation
 from podium.conductor.plan_format import FORMAT_WORDS
 from podium.errors import BudgetExceededError, UsageError, WorkerError
@@ -69,13 +69,13 @@ async def check_team(settings: TeamSettings, limit_s: float | None = None) -> tu
         except UsageError as error:
             planner = error
         paid, pays = has_paid_workers(pool), isinstance(planner, OpenedPlanner) and planner.pays
-        with open_dispatcher(paid_workers=paid, pays=pays, day_usd=settings.budget.day_usd) as dispatcher:
-            results = await check_workers(pool, limit_s, dispatcher.spend_limits if paid else ())
+        with open_call_state(paid_workers=paid, pays=pays, day_usd=settings.budget.day_usd) as call_state:
+            results = await check_workers(pool, limit_s, call_state.spend_limits if paid else ())
             noted = [_with_fallback_note(result, pool) for result in results]
             if isinstance(planner, UsageError):
                 refused = CheckResult("conductor", False, 0.0, str(planner), "usage", role="planner")
                 return (*noted, refused)
-            team = Team.from_settings(settings, pool, planner=planner, dispatcher=dispatcher)
+            team = Team.from_settings(settings, pool, planner=planner, call_state=call_state)
             try:
                 return (*noted, await check_planner(team, limit_s))
             finally:

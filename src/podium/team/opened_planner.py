@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.conductor.checkpoint import Checkpoint, PlanLimits, find_podium_file
 from podium.conductor.conductor import Conductor
 from podium.conductor.open import build_endpoint, make_worker_conductor, open_conductor, refuse_misfit
@@ -48,7 +48,7 @@ class OpenedPlanner:
     """Closes the planner's own endpoint. None if the planner has no endpoint."""
 
     def make_runner(
-        self, settings: TeamSettings, pool: Pool, dispatcher: Dispatcher, *, shows_unloaded_models: bool
+        self, settings: TeamSettings, pool: Pool, call_state: CallState, *, shows_unloaded_models: bool
     ) -> Runner:
         """A runner that answers questions with this planner, within the limits of the settings, by the workers for
         which the planner was opened."""
@@ -59,7 +59,7 @@ class OpenedPlanner:
             budget=settings.budget.question_budget(self.plan_limits.rounds),
             max_steps=plan.max_steps or self.plan_limits.max_steps,
             settings=ExecutionSettings(layout=plan.layout, early_stop=plan.early_stop),
-            dispatcher=dispatcher,
+            call_state=call_state,
             overlap=plan.overlap,
             shows_unloaded_models=shows_unloaded_models,
             plan_fallback=self.fallback,

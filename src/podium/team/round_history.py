@@ -28,8 +28,8 @@ class OpenRound:
     """The part of the question's ledger that counts what planning takes."""
     attempts: AttemptLog = field(default_factory=AttemptLog)
     """The tries of the calls of the planner's model."""
-    trace: RoundTrace | None = None
-    """The plan. None while it is being written."""
+    planned: RoundTrace | None = None
+    """The round with its plan, before a step of it has run. None while the plan is being written."""
     early_start: EarlyStart | None = None
     execution: Execution | None = None
 
@@ -46,7 +46,7 @@ class OpenRound:
     def is_untouched(self) -> bool:
         """Whether there is no plan, and nothing was tried, paid or started for one."""
         tried = self.attempts or self.abandoned or self.planning.spent != Spent()
-        return self.trace is None and not tried
+        return self.planned is None and not tried
 
     def measured(self, plan: Plan, elapsed_s: float) -> Plan:
         """The plan with what planning took. `elapsed_s` are the seconds since the trace began."""

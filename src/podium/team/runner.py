@@ -16,7 +16,7 @@ from secrets import token_hex
 from typing import Self
 
 from podium import __version__
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.errors import BudgetExceededError, StoreError, UsageError, WorkerError, flatten_group
 from podium.executor import (
     EarlyStart,
@@ -51,8 +51,8 @@ class Runner:
     max_steps: int = 5
     """The most steps that the planner may use; the budget limits calls."""
     settings: ExecutionSettings = field(default_factory=ExecutionSettings)
-    dispatcher: Dispatcher = field(default_factory=Dispatcher)
-    """The dispatcher that all runners over the same workers share. Its spend limits pay for the questions."""
+    call_state: CallState = field(default_factory=CallState)
+    """The call state that all runners over the same workers share. Its spend limits pay for the questions."""
     overlap: bool = False
     """Whether steps start while a planner that streams its steps (`streams_steps`) still writes the rest of the plan. A
     step that turns out to be unneeded is cancelled, and paid so far."""
@@ -63,9 +63,9 @@ class Runner:
     fails."""
 
     @classmethod
-    def for_single_worker(cls, worker: str, pool: Pool, dispatcher: Dispatcher) -> Self:
+    def for_single_worker(cls, worker: str, pool: Pool, call_state: CallState) -> Self:
         """A runner in which one worker of `pool` answers each question alone, without its fallback."""
-        return cls(Single(worker), pool.subset([pool.names.index(worker)]), dispatcher=dispatcher)
+        return cls(Single(worker), pool.subset([pool.names.index(worker)]), call_state=call_state)
 
     def for_evaluation(self) -> Self:
         """This runner for answers that are compared: no plan begins early, depends on the moment or is replaced."""
@@ -83,7 +83,7 @@ class Runner:
 
     def with_spend_limits(self, *spend_limits: SpendLimit) -> Self:
         """This runner with further spend limits, which every question is paid from too."""
-        return replace(self, dispatcher=self.dispatcher.with_spend_limits(*spend_limits))
+        return replace(self, call_state=self.call_state.with_spend_limits(*spend_limits))
 
     @property
     def versions(self) -> dict[str, str]:
@@ -124,7 +124,7 @@ class Runner:
             TraceStoreError: a spend limit or the response cache cannot be used, so no further call was made. Its
                 `trace`, which `on_event` was sent too, has what was answered and paid until then.
         """
-        run = _QuestionRun(
+        run = _QuestionInProgress(
             self,
             question,
             seed,
@@ -159,10 +159,10 @@ class Runner:
     ) -> Trace:
         """Write the first plan for `question` and run nothing: a trace with the status "planned", or "failed".
         Arguments and errors are those of `answer`."""
-        run = _QuestionRun(self, question, seed, trace_id=trace_id, on_event=on_event, is_dry=True)
+        run = _QuestionInProgress(self, question, seed, trace_id=trace_id, on_event=on_event, is_dry=True)
         with run.tracing():
             round_ = run.begin_round(0)
-            round_.trace = RoundTrace(plan=await run.plan(round_))
+            round_.planned = RoundTrace(plan=await run.plan(round_))
         return run.trace
 
     async def write_plan(
@@ -175,7 +175,7 @@ class Runner:
             WorkerError: the planner's model did not answer.
             BudgetExceededError: a limit refuses the plan.
         """
-        run = _QuestionRun(self, question, seed)
+        run = _QuestionInProgress(self, question, seed)
         round_ = run.begin_round(0)
         try:
             return await run.plan(round_, strict=True)
@@ -184,7 +184,7 @@ class Runner:
                 receipt.add(round_.planning.spent)
 
 
-class _QuestionRun:
+class _QuestionInProgress:
     """One question while `Runner.answer` answers it: its arguments, the rounds so far, and in the end the trace."""
 
     def __init__(
@@ -218,8 +218,8 @@ class _QuestionRun:
             sample=sample,
             fence_mark=fence_mark,
             queue_key=fence_mark,
-            ledger=Ledger(runner.budget, deadline, runner.dispatcher.spend_limits),
-            dispatcher=runner.dispatcher,
+            ledger=Ledger(runner.budget, deadline, runner.call_state.spend_limits),
+            call_state=runner.call_state,
             settings=runner.settings,
             started=now if after is None else now - after.seconds,
             streams=streams and on_event is not None,
@@ -251,7 +251,7 @@ class _QuestionRun:
             max_steps=self._runner.max_steps,
             rounds_left=self._runner.budget.rounds - round_.number,
             seed=f"{context.seed}/{round_.number}/plan",
-            unloaded_models=context.dispatcher.unloaded_models(context.pool) if tells_unloaded else (),
+            unloaded_models=context.call_state.unloaded_models(context.pool) if tells_unloaded else (),
             call_context=fast_replace(context, ledger=ledger),
             attempts=round_.attempts,
             on_steps=on_steps,
@@ -270,9 +270,8 @@ class _QuestionRun:
             kind = "budget_exceeded" if isinstance(error, BudgetExceededError) else "planner_failed"
             plan = Plan("", PlanError(kind, f"{planner.name}: {error}"))
         else:
-            assert plan.spent == Spent() or ledger.spent != Spent(), (
-                f"{planner.name} paid without the ledger."
-            )
+            if plan.spent != Spent() and ledger.spent == Spent():
+                raise RuntimeError(f"{planner.name} paid without the ledger.")
             options, later_round = context.question.options, round_.number > 0
             invalid = check_plan(plan.decision, context.pool, options, later_round=later_round)
             plan = plan if invalid is None else replace(plan, decision=invalid)
@@ -316,7 +315,7 @@ class _QuestionRun:
         """Record the plan, and make its execution, which has no steps if there is no workflow to run."""
         runner, early_start = self._runner, round_.early_start
         fallback = fallback_workflow(plan.decision, runner.pool, runner.plan_fallback)
-        trace = round_.trace = RoundTrace(plan=plan, fallback=None if round_.number else fallback)
+        trace = round_.planned = RoundTrace(plan=plan, fallback=None if round_.number else fallback)
         workflow = trace.workflow or Workflow(())
         round_.execution = Execution(
             self._context,
@@ -330,8 +329,8 @@ class _QuestionRun:
 
     def emit_plan(self, round_: OpenRound) -> None:
         """Send the event of the plan, before those of its steps."""
-        assert round_.trace is not None
-        self._on_event(PlanReady(round_.number, round_.with_abandoned(round_.trace)))
+        assert round_.planned is not None
+        self._on_event(PlanReady(round_.number, round_.with_abandoned(round_.planned)))
 
     async def run_while_planning(self, round_: OpenRound) -> None:
         """Run the first steps of a plan while the rest is being written, and then the others."""
@@ -348,7 +347,7 @@ class _QuestionRun:
         round_, self._round = self._round, None
         if round_ is None or round_.is_untouched:
             return
-        history, execution, trace = self._history, round_.execution, round_.trace
+        history, execution, trace = self._history, round_.execution, round_.planned
         if trace is None:  # The round was cancelled, or storage failed, while its plan was being written.
             plan = Plan("", PlanError("cancelled", "The question was cancelled."))
             trace = RoundTrace(plan=round_.measured(plan, self._context.elapsed()))

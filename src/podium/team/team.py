@@ -1,6 +1,6 @@
 """`Team`: workers and a planner, opened together, that answer questions.
 
-Opening a team opens once what all its questions share: the pool, the planner, the files and the dispatcher. The files
+Opening a team opens once what all its questions share: the pool, the planner, the files and the call state. The files
 are the response cache, the traces, and the state file, in which processes share the day's spending.
 Commands, the server, Python programs and Inspect use teams.
 """
@@ -15,8 +15,8 @@ from secrets import token_hex
 from types import TracebackType
 from typing import Any, Self
 
-from podium.calls import Dispatcher
-from podium.calls.dispatcher import open_dispatcher
+from podium.calls import CallState
+from podium.calls.call_state import open_call_state
 from podium.config import to_overrides
 from podium.errors import StoreError, UsageError
 from podium.planners.planner import Planner, PrewrittenPlans
@@ -101,7 +101,7 @@ class Team:
         pool: Pool | None = None,
         *,
         planner: Planner | OpenedPlanner | None = None,
-        dispatcher: Dispatcher | None = None,
+        call_state: CallState | None = None,
         seed: str = "0",
         for_evaluation: bool = False,
         spend_limit_file: Path | None = None,
@@ -112,10 +112,10 @@ class Team:
         Args:
             pool: workers that the caller has opened. The team closes them. Default: the settings' workers.
             planner: a planner in place of the settings' planner. Unless it is an `OpenedPlanner`, it may cost money.
-            dispatcher: a dispatcher that the caller closes. Default: the team opens and closes one.
+            call_state: a call state that the caller closes. Default: the team opens and closes one.
             seed: seeds a planner that plans at random.
             for_evaluation: see `Runner.for_evaluation`.
-            spend_limit_file: as in `open_dispatcher`.
+            spend_limit_file: as in `open_call_state`.
             store: the SQLite file that keeps the traces of `ask`, `run` and `stream`. Default: traces are not kept.
         """
         pool = open_pool(settings) if pool is None else pool
@@ -124,9 +124,9 @@ class Team:
         elif isinstance(planner, Planner):
             planner = OpenedPlanner(planner, planner.name, pays=True)
         with ExitStack() as files:
-            if dispatcher is None:
-                dispatcher = files.enter_context(
-                    open_dispatcher(
+            if call_state is None:
+                call_state = files.enter_context(
+                    open_call_state(
                         paid_workers=has_paid_workers(pool),
                         cache=settings.cache,
                         replay=settings.replay,
@@ -136,7 +136,7 @@ class Team:
                         spend_limit_file=spend_limit_file,
                     )
                 )
-            runner = planner.make_runner(settings, pool, dispatcher, shows_unloaded_models=True)
+            runner = planner.make_runner(settings, pool, call_state, shows_unloaded_models=True)
             if for_evaluation:
                 runner = runner.for_evaluation()
             effective = {

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.conductor.settings import SOURCES
 from podium.config import SettingsSource
 from podium.errors import ConfigError, UsageError
@@ -239,7 +239,7 @@ def _build_local(spec: LocalSpec, context: BuildContext) -> Worker:
 
 def _build_team(spec: TeamWorkerSpec, settings: TeamSettings, pool: Pool) -> TeamWorker:
     opened_planner = open_planner(settings, pool, seed=f"team/{spec.name}")
-    runner = opened_planner.make_runner(settings, pool, Dispatcher(), shows_unloaded_models=False)
+    runner = opened_planner.make_runner(settings, pool, CallState(), shows_unloaded_models=False)
     limits = spec.limits
     budget = runner.budget.model_copy(
         update={

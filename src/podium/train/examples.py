@@ -154,7 +154,7 @@ async def _from_traces(
                 foreign += 1
                 continue
             answer = trace.answer if trace.status == "ok" else None
-            grade = await grade_answer(session.task(task_id), answer, session.dispatcher)
+            grade = await grade_answer(session.task(task_id), answer, session.call_state)
             if grade.score >= settings.sft.min_score:
                 for example in _examples_of_trace(settings, session, trace):
                     yield example

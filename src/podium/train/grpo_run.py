@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.errors import PodiumError
 from podium.rollout.data_fingerprint import DataFingerprint
 from podium.rollout.run_folder import TRACES
@@ -26,7 +26,7 @@ from podium.store import TraceStore
 from podium.train.engine import TrainingEngine, TrainingJob, TrainingRun
 from podium.train.metrics import check_gate
 from podium.train.metrics_recorder import IterationRecorder
-from podium.train.preflight import DispatcherFactory, locked_training_folder, open_engine, preflight
+from podium.train.preflight import OpenCallState, locked_training_folder, open_engine, preflight
 from podium.train.progress import Progress
 from podium.train.rollouts import RolloutCollector, TrainingInterruptedError
 from podium.train.schedule import ScheduledGroup, iteration_seeds, schedule
@@ -38,7 +38,7 @@ async def run_grpo(
     settings: TrainSettings,
     folder: Path,
     *,
-    make_dispatcher: DispatcherFactory = lambda pool: nullcontext(Dispatcher()),
+    make_call_state: OpenCallState = lambda pool: nullcontext(CallState()),
     run_budget_usd: float | None = None,
     on_metrics: Callable[[Mapping[str, Any]], None] = lambda row: None,
     say: Callable[[str], None] = lambda line: None,
@@ -48,7 +48,7 @@ async def run_grpo(
     Args:
         on_metrics: called with the row of each iteration as soon as it is written.
         say: prints a warning or a line of progress. It is called from a thread too.
-        run_budget_usd: the budget that `make_dispatcher` enforces. A first batch that would exceed it is refused.
+        run_budget_usd: the budget that `make_call_state` enforces. A first batch that would exceed it is refused.
 
     Raises:
         UsageError: `preflight` refuses the run. The error names all reasons, and no worker was called.
@@ -67,7 +67,7 @@ async def run_grpo(
         )
         tasks, eval_tasks = ranks.broadcast((list(questions.tasks), list(questions.eval_tasks)))
         groups = schedule(settings, tasks)
-        async with open_scoring(run, groups, make_dispatcher) as scoring:
+        async with open_scoring(run, groups, make_call_state) as scoring:
             with Progress(say, noun="plans", total=settings.plans_with(len(eval_tasks))) as progress:
                 progress.phase("loading the model")
                 recorder = IterationRecorder(
@@ -108,7 +108,7 @@ def make_job(
 
 @asynccontextmanager
 async def open_scoring(
-    run: TrainingRun, groups: Sequence[ScheduledGroup], make_dispatcher: DispatcherFactory
+    run: TrainingRun, groups: Sequence[ScheduledGroup], make_call_state: OpenCallState
 ) -> AsyncIterator[ScoringBackend]:
     """Open what scores the plans of this rank: on the first one a session, which it serves to others if there are any.
 
@@ -133,7 +133,7 @@ async def open_scoring(
                 settings,
                 run.questions.tasks,
                 run.pool,
-                opened.enter_context(make_dispatcher(run.pool)),
+                opened.enter_context(make_call_state(run.pool)),
                 eval_tasks=run.questions.eval_tasks,
                 kept_rollouts=max(settings.batch, KEPT_ROLLOUTS),
                 seeds=iteration_seeds(groups, settings.seed),

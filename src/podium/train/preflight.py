@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import PromptCodec
 from podium.conductor.prompt import policy_pool
@@ -41,8 +41,8 @@ from podium.types import estimate_tokens
 from podium.workers.build import UnavailableWorker
 from podium.workers.pool import Pool
 
-DispatcherFactory = Callable[[Pool], AbstractContextManager[Dispatcher]]
-"""A function that opens the dispatcher of a pool's workers. It is called once, after the run's folder was made."""
+OpenCallState = Callable[[Pool], AbstractContextManager[CallState]]
+"""A function that opens the call state of a pool's workers. It is called once, after the run's folder was made."""
 
 
 def open_engine(settings: TrainSettings) -> TrainingEngine[Any]:
@@ -226,7 +226,7 @@ async def _open_questions(
         with collecting_errors(problems):
             eval_tasks = open_validation_tasks(settings, pool, settings.grpo.eval_questions)
     with collecting_errors(problems):
-        session = ScoringSession(settings, tasks, pool, Dispatcher(), eval_tasks=eval_tasks)
+        session = ScoringSession(settings, tasks, pool, CallState(), eval_tasks=eval_tasks)
     if session is None or not tasks:
         return OpenedQuestions(tasks, eval_tasks)
     lengths = {task: await _prompt_tokens(session, task, codec) for task in (*tasks, *eval_tasks)}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.errors import ConfigError
 from podium.rollout.data_fingerprint import DataFingerprint
 from podium.rollout.run_folder import RunFolder
@@ -20,7 +20,7 @@ from podium.train.engine import EncodedExample, SupervisedJob, TrainingRun
 from podium.train.examples import TrainingExample, collect_examples
 from podium.train.metrics_recorder import StepRecorder
 from podium.train.preflight import (
-    DispatcherFactory,
+    OpenCallState,
     has_results,
     locked_training_folder,
     open_engine,
@@ -36,14 +36,14 @@ def run_sft(
     settings: TrainSettings,
     folder: Path,
     *,
-    make_dispatcher: DispatcherFactory = lambda pool: nullcontext(Dispatcher()),
+    make_call_state: OpenCallState = lambda pool: nullcontext(CallState()),
     say: Callable[[str], None] = lambda line: None,
 ) -> Path:
     """Train in a run folder, or resume the run in it. Returns the folder of the trained policy.
 
     Args:
         say: prints a warning or a line of progress. It is called from a thread too.
-        make_dispatcher: opens the dispatcher with the budget and the response cache of the judges that grade traces.
+        make_call_state: opens the call state with the budget and the response cache of the judges that grade traces.
 
     Raises:
         BudgetExceededError: the dollars of the run or the day do not suffice to grade the traces.
@@ -60,7 +60,7 @@ def run_sft(
         )
         progress = opened.enter_context(Progress(say, noun="examples"))
         progress.phase("collecting examples")
-        collected = ranks.run_on_first(lambda: asyncio.run(_collect(run, make_dispatcher, say)))
+        collected = ranks.run_on_first(lambda: asyncio.run(_collect(run, make_call_state, say)))
         examples = ranks.broadcast(collected) or []
         pairs = [
             ([message.model_dump() for message in example.messages], example.completion)
@@ -90,10 +90,10 @@ async def _open(settings: TrainSettings, folder: Path) -> TrainingRun:
 
 
 async def _collect(
-    run: TrainingRun, make_dispatcher: DispatcherFactory, say: Callable[[str], None]
+    run: TrainingRun, make_call_state: OpenCallState, say: Callable[[str], None]
 ) -> list[TrainingExample]:
-    with make_dispatcher(run.pool) as dispatcher:
-        async with open_session(run.settings, dispatcher, pool=run.pool, on_warning=say) as session:
+    with make_call_state(run.pool) as call_state:
+        async with open_session(run.settings, call_state, pool=run.pool, on_warning=say) as session:
             return await collect_examples(run.settings, session, say)
 
 

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.executor.plan_estimate import Range, estimate_answer
 from podium.rollout.rollout import run_rollout
 from podium.tasks import Task
@@ -54,7 +54,7 @@ def trial_usd(pool: Pool, pairs: Iterable[tuple[int, Task]]) -> Range:
 
 
 async def try_workers(
-    pool: Pool, pairs: Iterable[tuple[int, Task]], dispatcher: Dispatcher
+    pool: Pool, pairs: Iterable[tuple[int, Task]], call_state: CallState
 ) -> list[WorkerTrial]:
     """Ask all workers at once.
 
@@ -62,12 +62,12 @@ async def try_workers(
         BudgetExceededError: the dollars of the day are spent.
     """
     async with asyncio.TaskGroup() as group:
-        trials = [group.create_task(_try_worker(worker, task, pool, dispatcher)) for worker, task in pairs]
+        trials = [group.create_task(_try_worker(worker, task, pool, call_state)) for worker, task in pairs]
     return [trial.result() for trial in trials]
 
 
-async def _try_worker(worker: int, task: Task, pool: Pool, dispatcher: Dispatcher) -> WorkerTrial:
-    runner = Runner.for_single_worker(pool.names[worker], pool, dispatcher)
+async def _try_worker(worker: int, task: Task, pool: Pool, call_state: CallState) -> WorkerTrial:
+    runner = Runner.for_single_worker(pool.names[worker], pool, call_state)
     rollout = await run_rollout(runner, task, seed=f"dry run/{worker}")
     trace = rollout.trace
     spans = [span for round_ in trace.rounds for span in round_.spans]

@@ -14,7 +14,7 @@ from podium.errors import ConfigError, GraderError, WorkerError
 from podium.sandbox.inside.program import RAISED
 from podium.sandbox.inside.run_limits import MIB, WALL_TIME_FACTOR, RunLimits
 from podium.sandbox.sandbox import ProgramExit
-from podium.sandbox.sandbox_pool import open_pool
+from podium.sandbox.sandbox_pool import open_sandboxes
 from podium.text.answer import final_answer
 from podium.text.code_blocks import is_program, last_program
 from podium.trace import Reply
@@ -36,7 +36,7 @@ class CodeWorker(Worker):
     def __init__(self, spec: CodeSpec) -> None:
         self.profile, self.limits, self.fallback = spec.to_profile(), spec.limits, spec.fallback
         self._allow_weak = spec.allow_weak_sandbox
-        self._pools = PerLoop(open_pool)
+        self._pools = PerLoop(open_sandboxes)
         self._allowance = RunLimits.of(spec.seconds, spec.memory_mb)
 
     async def answer(self, request: Request) -> Reply:

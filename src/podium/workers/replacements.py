@@ -1,7 +1,7 @@
 """Workers that replace another worker in a pool, so that a training or a test can see how a planner copes.
 
 Planners see the profile of the replaced worker. Neither the replaced worker nor its cache is called, and its limits and
-cooldowns do not change (`Dispatcher.channel`). Its fallback takes over failed calls.
+cooldowns do not change (`CallState.channel`). Its fallback takes over failed calls.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.errors import GraderError
 from podium.evals.study.candidates import Candidate, QuestionKinds, ask_candidates, choose, value_threshold
 from podium.evals.study.questions import StudyQuestions
@@ -94,7 +94,7 @@ async def test_a_test_without_a_verdict_is_in_no_rating_but_was_paid(tmp_path: P
     tasks = tuple(Task(f"t/{n}", Question(text=f"Add {n}."), str(n), judges_two_of_three) for n in range(3))
     pool = Pool([FunctionWorker(Profile(name="ada", price=Price(output=1e6)), lambda messages: "Answer: 3")])
     table = StudyQuestions("mine", tasks, "golds").table(tmp_path, TeamSettings(pool="mine"), pool)
-    (ada,) = await ask_candidates(table, QuestionKinds.of(tasks, 1), Dispatcher())
+    (ada,) = await ask_candidates(table, QuestionKinds.of(tasks, 1), CallState())
     (tally,) = ada.tallies.values()
     assert (tally.right, tally.questions) == (2, 2)
     assert tally.cost_usd == pytest.approx(ada.cost_usd * 2 / 3)

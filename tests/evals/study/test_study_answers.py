@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.errors import UsageError
 from podium.evals.answer_files import AnswerFiles
 from podium.evals.evaluation import evaluate
@@ -54,7 +54,7 @@ async def ask(
         repeats=repeats,
         reached=reached,
         budget_usd=None,
-        dispatcher=Dispatcher(),
+        call_state=CallState(),
         show=lambda what, done, total: None,
     )
 
@@ -119,7 +119,7 @@ async def test_models_of_one_machine_alternate_only_for_a_budget(
         repeats=1,
         reached=0,
         budget_usd=budget_usd,
-        dispatcher=Dispatcher(),
+        call_state=CallState(),
         show=lambda what, done, total: None,
     )
     changes = sum(before != after for before, after in itertools.pairwise(asked))
@@ -135,7 +135,7 @@ async def test_the_progress_shows_the_dollars_that_were_paid(tmp_path: Path) -> 
             repeats=1,
             reached=0,
             budget_usd=None,
-            dispatcher=Dispatcher(spend_limits=[limit]),
+            call_state=CallState(spend_limits=[limit]),
             show=lambda what, done, total: shown.append(what),
         )
     assert len(shown) == 11
@@ -162,7 +162,7 @@ async def test_one_row_with_another_grader_asks_that_question_alone(tmp_path: Pa
 def judge(name: str, model: str) -> PoolJudge:
     """A judge that calls all answers right, whatever the model."""
     worker = FunctionWorker(Profile(name=name), lambda messages: "RIGHT", identity={"model": model})
-    return PoolJudge(Pool([worker]), name, Dispatcher())
+    return PoolJudge(Pool([worker]), name, CallState())
 
 
 async def test_verdicts_on_each_question_wait_in_a_queue_of_their_own() -> None:
@@ -173,9 +173,9 @@ async def test_verdicts_on_each_question_wait_in_a_queue_of_their_own() -> None:
         return "RIGHT"
 
     worker = FunctionWorker(Profile(name="a"), decide, limits=Limits(concurrency=1))
-    dispatcher = Dispatcher()
-    judges = PoolJudge(Pool([worker]), "a", dispatcher)
-    limiter = dispatcher.channel(worker).rate_limiter
+    call_state = CallState()
+    judges = PoolJudge(Pool([worker]), "a", call_state)
+    limiter = call_state.channel(worker).rate_limiter
     in_flight = await limiter.acquire("another", 1)
     async with asyncio.TaskGroup() as group:
         for answer in ("3", "4", "5"):
@@ -222,9 +222,9 @@ async def test_a_file_of_answers_is_read_once_before_its_questions_are_asked(
     pool = team()
     table = table_of(tmp_path, pool, TASKS)
     planners = [table.alone(name) for name in pool.names]
-    await answer_table([table.with_questions(TASKS[:3]).alone(name) for name in pool.names], Dispatcher())
+    await answer_table([table.with_questions(TASKS[:3]).alone(name) for name in pool.names], CallState())
     assert sorted(reads) == sorted(planner.key for planner in planners)
-    await answer_table(planners, Dispatcher())
+    await answer_table(planners, CallState())
     assert calls(pool) == [5, 5]
     assert [planner.missing() for planner in planners] == [0, 0]
 

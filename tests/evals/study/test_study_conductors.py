@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.conductor.settings import ConductorSettings
 from podium.evals.study.answers import StudyAnswers, ask_workers
 from podium.evals.study.conductors import PLAIN, measure_conductors
@@ -44,10 +44,10 @@ async def conducted(folder: Path, grader: Grader, model: str) -> tuple[int, floa
     def show(what: str, done: int, total: int) -> None:
         pass
 
-    await ask_workers(table, repeats=1, reached=0, budget_usd=None, dispatcher=Dispatcher(), show=show)
+    await ask_workers(table, repeats=1, reached=0, budget_usd=None, call_state=CallState(), show=show)
     before = lead.calls
     measured, _ = await measure_conductors(
-        table, StudyAnswers.read(table), Dispatcher(), count=4, checkpoint=None, seed="0", show=show
+        table, StudyAnswers.read(table), CallState(), count=4, checkpoint=None, seed="0", show=show
     )
     plain = next(row for row in measured if row.name == PLAIN)
     return lead.calls - before, float(plain.score_Q.mean())

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.errors import NoTasksError
 from podium.evals.study.judges import PoolJudge
 from podium.evals.study.questions import load_study_questions, questions_of_traces
@@ -32,7 +32,7 @@ async def test_answers_are_graded_by_user_feedback_or_left_ungraded() -> None:
     traces = [await asked("liked", True), await asked("disliked", False), await asked("unjudged")]
     found = questions_of_traces(traces, share=1.0)
     assert found.judged_by == "outcomes"
-    judge = PoolJudge(Pool([ScriptedWorker("judy", {})]), "judy", Dispatcher())
+    judge = PoolJudge(Pool([ScriptedWorker("judy", {})]), "judy", CallState())
     assert found.with_judge(judge).judged_by == "outcomes and judge"
     assert "Users judged the answers to 2 of 3 questions" in found.notes[-1]
     tasks = {task.question.text: task for task in found.tasks}

@@ -64,7 +64,7 @@ def test_the_servers_budget_of_the_day_is_told(serve, tmp_path: Path) -> None:
     spend_limit.reserve(0.5)
     spend_limit.settle(0.0, 0.25)
     service = serve.service(url)
-    service.dispatcher = service.dispatcher.with_spend_limits(spend_limit)
+    service.call_state = service.call_state.with_spend_limits(spend_limit)
     (budget,) = httpx.get(f"{url}/api/spend", params=DAYS).json()["budgets"]
     assert budget == {
         "key": None,

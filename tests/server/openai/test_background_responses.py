@@ -166,7 +166,7 @@ def test_response_beyond_the_servers_time_limit_fails(
 
 
 BUGGY = """
-from podium.planners import BaselineSpec
+from podium.planners import PlannerSpec
 from podium.plugin_api.planners import Planner
 
 
@@ -179,7 +179,7 @@ class Buggy(Planner):
         raise RuntimeError("a bug")
 
 
-SPEC = BaselineSpec("buggy:ANYTHING", lambda context: Buggy())
+SPEC = PlannerSpec("buggy:ANYTHING", lambda context: Buggy())
 """
 
 

@@ -146,7 +146,7 @@ def test_spend_page_shows_the_rest_of_each_budget(shared_serve, url, opened_once
     spend_limit = SharedSpendLimit(None, "day", 5.0)
     spend_limit.settle(0.0, 1.5)
     service = shared_serve.service(url)
-    monkeypatch.setattr(service, "dispatcher", service.dispatcher.with_spend_limits(spend_limit))
+    monkeypatch.setattr(service, "call_state", service.call_state.with_spend_limits(spend_limit))
     page = opened_once.go(url, "spend", "section[aria-label=Budgets] tbody tr")
     row = page.locator("section[aria-label=Budgets] tbody tr").locator("th, td").all_inner_texts()
     assert row[:6] == ["this server's spend limit", "today (UTC)", "$5.00", "$1.50", "$0", "$3.50"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from podium.calls import CallContext, Dispatcher
+from podium.calls import CallContext, CallState
 from podium.config import build
 from podium.errors import ConfigError, GraderError
 from podium.spending import Ledger
@@ -262,8 +262,8 @@ async def test_a_judges_calls_are_paid_and_kept_in_their_context(endpoint: Endpo
 
         def context() -> CallContext:
             ledger = Ledger(Budget(), spend_limits=[limit])
-            dispatcher = Dispatcher(cache=cache, spend_limits=[limit])
-            return CallContext(ledger=ledger, dispatcher=dispatcher, queue_key="q", started=0.0)
+            call_state = CallState(cache=cache, spend_limits=[limit])
+            return CallContext(ledger=ledger, call_state=call_state, queue_key="q", started=0.0)
 
         grade = await judge.called_in(context())("It is four.", "4")
         assert (grade.score, grade.cost_usd) == (1.0, pytest.approx(2 * asking))
@@ -275,7 +275,7 @@ async def test_a_judges_calls_are_paid_and_kept_in_their_context(endpoint: Endpo
 
 async def test_without_a_reference_the_question_and_the_response_are_judged(endpoint: Endpoint) -> None:
     endpoint.verdict = lambda prompt: "WRONG"
-    context = CallContext(ledger=Ledger(Budget()), dispatcher=Dispatcher(), queue_key="1", started=0.0)
+    context = CallContext(ledger=Ledger(Budget()), call_state=CallState(), queue_key="1", started=0.0)
     judged = JudgedResponse("It is five.", "What is 2 + 2?", rubric=RUBRIC_WITHOUT_REFERENCE)
     assert await judged.verdict(build_worker(endpoint.judge().worker), context) == "WRONG"
     ((prompt,),) = endpoint.chats

@@ -16,7 +16,7 @@ import pytest
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.sft_config import SFTConfig
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import BudgetExceededError, ConfigError
 from podium.planners.registry import open_baseline
@@ -51,7 +51,7 @@ TRL: Settings = {"engine": "trl"}
 
 async def _collected(settings: Settings, warnings: list[str] | None = None) -> list[TrainingExample]:
     experiment = TrainSettings.model_validate(settings)
-    async with open_session(experiment, Dispatcher()) as session:
+    async with open_session(experiment, CallState()) as session:
         return await collect_examples(experiment, session, [].append if warnings is None else warnings.append)
 
 
@@ -110,7 +110,7 @@ async def test_a_rollouts_trace_is_learned_from_the_prompt_that_it_answered(
     settings |= DRAWN | {"prompt": settings["prompt"] | {"levels": 3}}
     with TraceStore(tmp_path / "run.sqlite") as store:
         async with open_session(
-            TrainSettings.model_validate(settings), Dispatcher(), on_trace=store.add
+            TrainSettings.model_validate(settings), CallState(), on_trace=store.add
         ) as session:
             requests = [RolloutRequest(task=task, group="train/1", plans=(PLAN,)) for task in session.tasks]
             scores = [await session.score(request) for request in requests]
@@ -295,19 +295,19 @@ async def test_a_judge_of_traces_is_paid_from_the_runs_budget(settings: Settings
     async with FaultServer("It says the same.\nRIGHT") as provider:
         experiment = TrainSettings.model_validate(await _judged(tmp_path, settings, provider.url))
         with closing(SharedSpendLimit(None, "run", 100.0)) as spend_limit:
-            async with open_session(experiment, Dispatcher(spend_limits=[spend_limit])) as session:
+            async with open_session(experiment, CallState(spend_limits=[spend_limit])) as session:
                 assert len(await collect_examples(experiment, session, [].append)) == 1
             words = sum(1000 * one.input_tokens + 2000 * one.output_tokens for one in provider.requests)
             assert spend_limit.spent_usd == pytest.approx(words / 1e6)
         asked = len(provider.requests)
 
         @contextmanager
-        def poor(pool: Pool) -> Iterator[Dispatcher]:
+        def poor(pool: Pool) -> Iterator[CallState]:
             with closing(SharedSpendLimit(None, "run", 0.01)) as spend_limit:
-                yield Dispatcher(spend_limits=[spend_limit])
+                yield CallState(spend_limits=[spend_limit])
 
         with pytest.raises(BudgetExceededError, match="of the run's"):
-            await asyncio.to_thread(run_sft, experiment, tmp_path / "run", make_dispatcher=poor)
+            await asyncio.to_thread(run_sft, experiment, tmp_path / "run", make_call_state=poor)
         assert len(provider.requests) == asked
 
 

@@ -119,7 +119,7 @@ def test_every_field_of_a_request_is_listed_as_part_of_the_key_or_not():
         "question_seed",
         "earlier_calls",
         "fence_mark",
-        "missing",
+        "missing_responses",
         "on_text",
         "on_reasoning",
         "executor_view",

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from podium.errors import ConfigError
 from podium.plugin_api.planners import (
     BaselineContext,
-    BaselineSpec,
     Plan,
     Planner,
+    PlannerSpec,
     PlanRequest,
     Rounds,
     RoundStep,
@@ -108,7 +108,7 @@ def _open(context: BaselineContext) -> AdaptiveConsistency:
     return AdaptiveConsistency(*context.worker_and_count(", with the most samples."))
 
 
-BASELINE = BaselineSpec(
+BASELINE = PlannerSpec(
     "adaptive-consistency:WORKER:MOST",
     _open,
     votes=True,

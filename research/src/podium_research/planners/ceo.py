@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 from podium.plugin_api.planners import (
     BaselineContext,
-    BaselineSpec,
     EarlierRound,
     Plan,
     Planner,
+    PlannerSpec,
     PlanRequest,
     Rounds,
     RoundStep,
@@ -191,7 +191,7 @@ def _open(context: BaselineContext) -> CEO:
     return CEO(leader, members)
 
 
-BASELINE = BaselineSpec(
+BASELINE = PlannerSpec(
     "ceo:LEADER>A+B",
     _open,
     votes=True,

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from podium.plugin_api.planners import (
     BaselineContext,
-    BaselineSpec,
     Plan,
     Planner,
+    PlannerSpec,
     PlanRequest,
     Rounds,
     most_common,
@@ -63,7 +63,7 @@ def _open(context: BaselineContext) -> Debate:
     return Debate(context.workers(context.argument))
 
 
-BASELINE = BaselineSpec(
+BASELINE = PlannerSpec(
     "debate:A+B+C",
     _open,
     votes=True,

@@ -18,9 +18,9 @@ from podium.errors import ConfigError
 from podium.planners.planner import earlier_rounds_of
 from podium.plugin_api.planners import (
     BaselineContext,
-    BaselineSpec,
     Plan,
     Planner,
+    PlannerSpec,
     PlanRequest,
     Rounds,
     RoundStep,
@@ -231,7 +231,7 @@ def _open(context: BaselineContext) -> DyLAN:
     return DyLAN(members)
 
 
-BASELINE = BaselineSpec(
+BASELINE = PlannerSpec(
     "dylan:A+B",
     _open,
     votes=True,

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from podium.plugin_api.planners import (
     BaselineContext,
-    BaselineSpec,
     Plan,
     Planner,
+    PlannerSpec,
     PlanRequest,
     Rounds,
     RoundStep,
@@ -113,7 +113,7 @@ def _open(context: BaselineContext) -> Iterative:
     return Iterative(worker, verifier)
 
 
-BASELINE = BaselineSpec(
+BASELINE = PlannerSpec(
     "iterative:WORKER>VERIFIER",
     _open,
     team_only=True,

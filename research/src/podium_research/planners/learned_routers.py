@@ -19,7 +19,7 @@ from podium.errors import ConfigError
 from podium.planners.answer_matrix import AnswerMatrix, Floats, Members
 from podium.planners.rating_router import parse_accuracy_per_usd
 from podium.planners.voting import Committee
-from podium.plugin_api.planners import BaselineContext, BaselineSpec, BatchPlanner, Plan, PlanRequest
+from podium.plugin_api.planners import BaselineContext, BatchPlanner, Plan, PlannerSpec, PlanRequest
 from podium_research.planners.predictors import (
     METHODS,
     CachedPredictor,
@@ -269,13 +269,13 @@ def _estimates(scored: AnswerMatrix, kind: str, method: Method, model: str) -> E
     return scored.cached((kind, key), estimates)
 
 
-ROUTER = BaselineSpec(
+ROUTER = PlannerSpec(
     "router:METHOD:PER_USD",
     lambda context: _open(context, "router"),
     learns=True,
     check=lambda argument: _read(argument, "router"),
 )
-COMMITTEE_ROUTER = BaselineSpec(
+COMMITTEE_ROUTER = PlannerSpec(
     "committee-router:METHOD:PER_USD",
     lambda context: _open(context, "committee-router"),
     votes=True,

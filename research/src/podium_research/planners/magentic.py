@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 from podium.plugin_api.planners import (
     BaselineContext,
-    BaselineSpec,
     Plan,
     Planner,
+    PlannerSpec,
     PlanRequest,
     Rounds,
     RoundStep,
@@ -184,7 +184,7 @@ def _open(context: BaselineContext) -> Magentic:
     return Magentic(leader, members)
 
 
-BASELINE = BaselineSpec(
+BASELINE = PlannerSpec(
     "magentic:LEADER>A+B",
     _open,
     team_only=True,

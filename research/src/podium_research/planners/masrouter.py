@@ -23,9 +23,9 @@ from podium.planners.voting import Committee
 from podium.plugin_api.planners import (
     Access,
     BaselineContext,
-    BaselineSpec,
     Plan,
     Planner,
+    PlannerSpec,
     PlanRequest,
     Step,
     Workflow,
@@ -142,8 +142,8 @@ def _per_usd(argument: str) -> float:
     return parse_accuracy_per_usd(argument, f"masrouter-scored:{argument}", "masrouter-scored:10")
 
 
-FROM_FILE = BaselineSpec("masrouter:FILE", _open_file, votes=True, reads_files=True, on_recordings=False)
-FROM_SCORES = BaselineSpec(
+FROM_FILE = PlannerSpec("masrouter:FILE", _open_file, votes=True, reads_files=True, on_recordings=False)
+FROM_SCORES = PlannerSpec(
     "masrouter-scored:PER_USD",
     _open_scored,
     votes=True,

@@ -20,7 +20,14 @@ from podium.planners.answer_matrix import Floats
 from podium.planners.baseline import plan_once
 from podium.planners.rating_router import parse_accuracy_per_usd
 from podium.planners.voting import Single
-from podium.plugin_api.planners import BaselineContext, BaselineSpec, Learner, Plan, PlanRequest, Workflow
+from podium.plugin_api.planners import (
+    BaselineContext,
+    OnlinePlanner,
+    Plan,
+    PlannerSpec,
+    PlanRequest,
+    Workflow,
+)
 from podium.trace import Trace
 from podium.types import SEED_PREFIX_CHARS, Profile
 from podium.workers.vote import VOTE
@@ -52,7 +59,7 @@ class _Evidence:
     cost_usd: float
 
 
-class OnlineRouter(Learner):
+class OnlineRouter(OnlinePlanner):
     """Sends each question to the worker with the highest predicted score minus `per_usd` x dollars.
 
     If workers of the pool have ratings, it chooses among these, and its features are the question's cluster. Otherwise
@@ -172,5 +179,5 @@ def _open_thompson(context: BaselineContext) -> OnlineRouter:
     )
 
 
-LINUCB = BaselineSpec("linucb:PER_USD", _open_linucb, team_only=True)
-THOMPSON = BaselineSpec("thompson:PER_USD", _open_thompson, team_only=True)
+LINUCB = PlannerSpec("linucb:PER_USD", _open_linucb, team_only=True)
+THOMPSON = PlannerSpec("thompson:PER_USD", _open_thompson, team_only=True)

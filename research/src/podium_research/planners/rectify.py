@@ -17,10 +17,10 @@ from podium.planners.baseline import voting_step
 from podium.plugin_api.planners import (
     Access,
     BaselineContext,
-    BaselineSpec,
     EarlierRound,
     Plan,
     Planner,
+    PlannerSpec,
     PlanRequest,
     Rounds,
     RoundStep,
@@ -148,7 +148,7 @@ def _open(context: BaselineContext) -> RectifyOrReject:
     return RectifyOrReject(members, auditor)
 
 
-BASELINE = BaselineSpec(
+BASELINE = PlannerSpec(
     "rectify-or-reject:A+B>AUDITOR",
     _open,
     votes=True,

@@ -12,9 +12,9 @@ from podium.planners.baseline import plan_once, voting_step
 from podium.plugin_api.planners import (
     Access,
     BaselineContext,
-    BaselineSpec,
     Plan,
     Planner,
+    PlannerSpec,
     PlanRequest,
     Step,
     Workflow,
@@ -60,7 +60,7 @@ def _open(context: BaselineContext) -> GeneratorVerifierRefiner:
     return GeneratorVerifierRefiner(*(worker for (worker,) in context.layers))
 
 
-BASELINE = BaselineSpec(
+BASELINE = PlannerSpec(
     _FORM,
     _open,
     votes=True,

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from podium.errors import ConfigError
 from podium.plugin_api.planners import (
     BaselineContext,
-    BaselineSpec,
     Plan,
     Planner,
+    PlannerSpec,
     PlanRequest,
     Rounds,
     RoundStep,
@@ -86,7 +86,7 @@ def _open(context: BaselineContext) -> SelfRefine:
     return SelfRefine(*context.worker_and_count("; the paper's has 4 refinements."))
 
 
-BASELINE = BaselineSpec(
+BASELINE = PlannerSpec(
     "self-refine:WORKER:REFINEMENTS",
     _open,
     team_only=True,

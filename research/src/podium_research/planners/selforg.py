@@ -17,9 +17,9 @@ from itertools import groupby
 from podium.errors import ConfigError
 from podium.plugin_api.planners import (
     BaselineContext,
-    BaselineSpec,
     Plan,
     Planner,
+    PlannerSpec,
     PlanRequest,
     Rounds,
     RoundStep,
@@ -121,7 +121,7 @@ def _open(context: BaselineContext) -> SelfOrg:
     return SelfOrg(members)
 
 
-BASELINE = BaselineSpec(
+BASELINE = PlannerSpec(
     "selforg-agreement:A+B",
     _open,
     votes=True,

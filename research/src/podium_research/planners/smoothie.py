@@ -13,7 +13,7 @@ import numpy as np
 
 from podium.planners.answer_matrix import Floats
 from podium.planners.voting import Committee
-from podium.plugin_api.planners import Acceptance, BaselineContext, BaselineSpec, Plan, Planner, PlanRequest
+from podium.plugin_api.planners import Acceptance, BaselineContext, Plan, Planner, PlannerSpec, PlanRequest
 from podium.workflow import render
 from podium_research.planners.predictors import Vectors, ngram_vectors
 
@@ -67,7 +67,7 @@ def _open(context: BaselineContext) -> Smoothie:
     return Smoothie(context.workers(context.argument))
 
 
-BASELINE = BaselineSpec(
+BASELINE = PlannerSpec(
     "smoothie:A+B+C",
     _open,
     votes=True,

@@ -17,7 +17,7 @@ import numpy as np
 from podium.errors import ConfigError
 from podium.planners.answer_matrix import Floats
 from podium.planners.voting import Single
-from podium.plugin_api.planners import BaselineContext, BaselineSpec, BatchPlanner, Plan, PlanRequest
+from podium.plugin_api.planners import BaselineContext, BatchPlanner, Plan, PlannerSpec, PlanRequest
 from podium.types import SEED_PREFIX_CHARS
 from podium_research.planners.learned_routers import read_method
 from podium_research.planners.predictors import (
@@ -141,7 +141,7 @@ def _open(context: BaselineContext) -> Threshold:
     return Threshold(*pair, CachedPredictor(ranks(folds)), read.share, name)
 
 
-BASELINE = BaselineSpec(
+BASELINE = PlannerSpec(
     "threshold:WEAK>STRONG:METHOD:SHARE",
     _open,
     named_workers=lambda argument: tuple(_split(argument)[0].split(">")),

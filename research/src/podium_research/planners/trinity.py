@@ -17,9 +17,9 @@ from podium.errors import ConfigError
 from podium.planners.baseline import worker_number
 from podium.plugin_api.planners import (
     BaselineContext,
-    BaselineSpec,
     Plan,
     Planner,
+    PlannerSpec,
     PlanRequest,
     Rounds,
     RoundStep,
@@ -109,7 +109,7 @@ def _need_cmaes(argument: str) -> object:
     return sep_cma()
 
 
-FROM_FILE = BaselineSpec("trinity:FILE", _open_file, reads_files=True, on_recordings=False)
-FROM_SCORES = BaselineSpec(
+FROM_FILE = PlannerSpec("trinity:FILE", _open_file, reads_files=True, on_recordings=False)
+FROM_SCORES = PlannerSpec(
     "trinity-scored", _open_scored, learns=True, check=_need_cmaes, team_only=True, on_recordings=False
 )

@@ -16,12 +16,12 @@ from typing import Any, Literal
 
 from rich.console import Console
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.cli.options import Flag
 from podium.cli.printable import counted, dollars, printable
 from podium.cli.questions import open_questions
 from podium.cli.run_settings import read_run_settings
-from podium.cli.team_options import CallOptions, Calls, open_limited_dispatcher
+from podium.cli.team_options import CallOptions, Calls, open_limited_call_state
 from podium.cli.terminal import open_console
 from podium.errors import BudgetExceededError, ConfigError, UsageError
 from podium.evals import evaluate
@@ -204,9 +204,9 @@ async def _run(
     folder = None if dry_run or run is None else _open_folder(run, search)
     begun = folder is not None and bool(folder.rows().read())
     try:
-        with open_limited_dispatcher(calls, search.pool, run=None if folder is None else run) as dispatcher:
+        with open_limited_call_state(calls, search.pool, run=None if folder is None else run) as call_state:
             if not begun:
-                price = search.price(await _dry_question(search, dispatcher))
+                price = search.price(await _dry_question(search, call_state))
                 if as_json:
                     print(dumps({"first_usd": price.first_usd, "whole_usd": price.whole_usd}))
                 else:
@@ -215,9 +215,9 @@ async def _run(
             if folder is None:
                 return
             if isinstance(search.settings, WorkflowSearch):
-                await _search_workflows(search, search.settings, folder, dispatcher)
+                await _search_workflows(search, search.settings, folder, call_state)
             else:
-                await _train(search, search.settings, folder, dispatcher)
+                await _train(search, search.settings, folder, call_state)
     finally:
         await search.pool.close()
 
@@ -232,7 +232,7 @@ def _open_folder(run: Path, search: SearchStart) -> RunFolder:
     return folder
 
 
-async def _dry_question(search: SearchStart, dispatcher: Dispatcher) -> list[Rollout]:
+async def _dry_question(search: SearchStart, call_state: CallState) -> list[Rollout]:
     """What each of `search.dry_planners` does with the first question."""
     rollouts = []
     for planner in search.dry_planners:
@@ -242,7 +242,7 @@ async def _dry_question(search: SearchStart, dispatcher: Dispatcher) -> list[Rol
                 search.pool,
                 budget=Budget(rounds=planner.rounds),
                 settings=ExecutionSettings(early_stop=search.settings.early_stop),
-                dispatcher=dispatcher,
+                call_state=call_state,
             ),
             search.tasks[:1],
         )
@@ -264,14 +264,14 @@ def _say_price(search: SearchStart, price: SearchPrice) -> None:
 
 
 async def _train(
-    search: SearchStart, settings: HeadSearch | ControllerSearch, folder: RunFolder, dispatcher: Dispatcher
+    search: SearchStart, settings: HeadSearch | ControllerSearch, folder: RunFolder, call_state: CallState
 ) -> None:
     """Train a head or a controller; each generation or epoch is kept before the next one begins."""
     rows, console, unit = folder.rows(), search.console, settings.unit
     file = folder.path / f"{settings.found}.json"
     earlier = [row[settings.scores] for row in rows.read()]
     done = len(earlier)
-    options: dict[str, Any] = {"resume_from": earlier, "dispatcher": dispatcher}
+    options: dict[str, Any] = {"resume_from": earlier, "call_state": call_state}
     try:
         async for step in (
             train_head_live(search.pool, search.tasks, settings, **options)
@@ -298,14 +298,14 @@ async def _train(
 
 
 async def _search_workflows(
-    search: SearchStart, settings: WorkflowSearch, folder: RunFolder, dispatcher: Dispatcher
+    search: SearchStart, settings: WorkflowSearch, folder: RunFolder, call_state: CallState
 ) -> None:
     rows, console = folder.rows(), search.console
     archive = [TriedWorkflow.model_validate(row) for row in rows.read()]
     pool, tasks = search.pool, search.tasks
     try:
         async for entry in search_workflows(
-            pool, tasks, settings, resume_from=tuple(archive), dispatcher=dispatcher
+            pool, tasks, settings, resume_from=tuple(archive), call_state=call_state
         ):
             archive.append(entry)
             rows.append(entry.model_dump())
@@ -314,7 +314,7 @@ async def _search_workflows(
             if entry.tried is not None:
                 sentence = f"{entry.tried.accuracy:.1%} right  {dollars(entry.tried.cost_usd)} a question"
             print_sentence(console, f"{what}  {sentence}")
-        front = await choose(pool, tasks, settings, archive, dispatcher=dispatcher)
+        front = await choose(pool, tasks, settings, archive, call_state=call_state)
     except BudgetExceededError as error:
         front = front_of(archive, pool, settings, min(settings.tried_on, len(tasks)))
         if not front.plans:

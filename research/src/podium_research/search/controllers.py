@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.evals.evaluation import evaluate
 from podium.executor import ExecutionSettings
 from podium.planners.baseline import plan_once
@@ -32,7 +32,7 @@ async def train_controller_live(
     settings: ControllerSearch,
     *,
     resume_from: Iterable[Sequence[float | None]] = (),
-    dispatcher: Dispatcher | None = None,
+    call_state: CallState | None = None,
 ) -> AsyncIterator[TrainingStep]:
     """Train a controller, and yield each new epoch. If the pool has no voting tool, it gets one.
 
@@ -70,7 +70,7 @@ async def train_controller_live(
                 told = [next(known) for _ in batch]
             else:
                 rollouts = await _try(
-                    teams, [questions[question] for question in batch], pool, settings, dispatcher
+                    teams, [questions[question] for question in batch], pool, settings, call_state
                 )
                 told = [net_score(rollout, settings) for rollout in rollouts]
                 cost_usd += sum(rollout.trace.uncached_usd for rollout in rollouts)
@@ -100,7 +100,7 @@ async def _try(
     tasks: Sequence[Task],
     pool: Pool,
     settings: ControllerSearch,
-    dispatcher: Dispatcher | None,
+    call_state: CallState | None,
 ) -> Sequence[Rollout]:
     """Have each team answer its question."""
     evaluation = await evaluate(
@@ -108,7 +108,7 @@ async def _try(
             _Drawn({task.question.text: team for task, team in zip(tasks, teams, strict=True)}),
             pool,
             settings=ExecutionSettings(early_stop=settings.early_stop),
-            dispatcher=dispatcher or Dispatcher(),
+            call_state=call_state or CallState(),
         ),
         tasks,
         concurrency=settings.concurrency,

@@ -13,7 +13,7 @@ from random import Random
 
 import numpy as np
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.config import suggestion
 from podium.errors import BudgetExceededError, ConfigError, UsageError
 from podium.evals.evaluation import Evaluation, evaluate
@@ -67,12 +67,12 @@ async def train_head_live(
     settings: HeadSearch,
     *,
     resume_from: Iterable[Sequence[float]] = (),
-    dispatcher: Dispatcher | None = None,
+    call_state: CallState | None = None,
 ) -> AsyncIterator[TrainingStep]:
     """Train a head, and yield each new generation.
 
     The heads of a generation answer the same questions with the same seeds. So identical calls are paid once if the
-    dispatcher has a response cache, and rewards differ only by the heads.
+    call_state has a response cache, and rewards differ only by the heads.
 
     Args:
         tasks: the questions that generations are drawn from. Do not evaluate the head on them later.
@@ -95,7 +95,7 @@ async def train_head_live(
             continue
         random = Random(f"head-search/{settings.seed}/{number}")
         drawn_tasks = random.sample(list(tasks), min(len(tasks), settings.replications))
-        tried = await _try(heads, drawn_tasks, pool, settings, dispatcher or Dispatcher())
+        tried = await _try(heads, drawn_tasks, pool, settings, call_state or CallState())
         rewards = [
             [score for rollout in each.rollouts if (score := net_score(rollout, settings)) is not None]
             for each in tried
@@ -126,7 +126,7 @@ def all_failed(settings: HeadSearch | ControllerSearch, number: int) -> UsageErr
 
 
 async def _try(
-    heads: Sequence[Head], tasks: Sequence[Task], pool: Pool, settings: HeadSearch, dispatcher: Dispatcher
+    heads: Sequence[Head], tasks: Sequence[Task], pool: Pool, settings: HeadSearch, call_state: CallState
 ) -> list[Evaluation]:
     """Try all heads on the same questions, with at most `settings.concurrency` questions at once."""
     tried: dict[int, Evaluation] = {}
@@ -142,7 +142,7 @@ async def _try(
                 pool,
                 budget=Budget(rounds=Trinity.rounds),
                 settings=ExecutionSettings(early_stop=settings.early_stop),
-                dispatcher=dispatcher,
+                call_state=call_state,
             )
             try:
                 tried[number] = await evaluate(

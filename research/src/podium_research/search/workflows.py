@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Container, Sequence
 from dataclasses import dataclass, replace
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.errors import BudgetExceededError, UsageError
 from podium.evals.evaluation import evaluate
 from podium.evals.json_file import JsonFile
@@ -92,13 +92,13 @@ async def search_workflows(
     settings: WorkflowSearch,
     *,
     resume_from: Sequence[TriedWorkflow] = (),
-    dispatcher: Dispatcher | None = None,
+    call_state: CallState | None = None,
 ) -> AsyncIterator[TriedWorkflow]:
     """Try workflows, and yield each new entry. `choose` then finds the most accurate ones for each cost.
 
     The archive begins with each worker alone, an answer that the next worker checks, and a vote of all workers. A
     proposal that cannot be read or is known after three tries is left out. The writer's dollars go to the spend limits
-    of `dispatcher`, and are not in the results.
+    of `call_state`, and are not in the results.
 
     Args:
         tasks: questions to search on. Do not compare the workflows on them later.
@@ -108,13 +108,13 @@ async def search_workflows(
         UsageError: there are no tasks, the writer did not answer, or workers or the grader failed on all questions of a
             workflow.
         ConfigError: the pool has no such writer.
-        BudgetExceededError: a spend limit of the dispatcher refused a call.
+        BudgetExceededError: a spend limit of the call state refused a call.
     """
     if not tasks:
         raise UsageError("There are no tasks to search workflows on: give at least one.")
     pool.named(settings.writer)
     tasks, max_steps = tasks[: settings.tried_on], settings.max_steps
-    runner = _runner(pool, settings, dispatcher)
+    runner = _runner(pool, settings, call_state)
     writes = replace(runner, max_steps=5, settings=ExecutionSettings(layout="plain"))
     writer = _Writer(writes, max_steps, str(settings.seed))
     archive = {_read(old.tried, pool, max_steps): old.tried for old in resume_from if old.tried is not None}
@@ -138,7 +138,7 @@ async def choose(
     settings: WorkflowSearch,
     archive: Sequence[TriedWorkflow],
     *,
-    dispatcher: Dispatcher | None = None,
+    call_state: CallState | None = None,
 ) -> ConstantPlanFront:
     """The most accurate workflows of an archive, for each cost.
 
@@ -148,7 +148,7 @@ async def choose(
     fresh = tasks[settings.tried_on :]
     if len(fresh) < FRESH:
         return front_of(archive, pool, settings, len(tasks) - len(fresh))
-    runner = _runner(pool, settings, dispatcher)
+    runner = _runner(pool, settings, call_state)
     workflows = [_read(entry.tried, pool, settings.max_steps) for entry in archive if entry.tried is not None]
     tried = [await _try(runner, workflow, fresh, settings) for workflow in workflows]
     return front_of([TriedWorkflow(proposal=0, tried=plan) for plan in tried], pool, settings, len(fresh))
@@ -169,13 +169,13 @@ def front_of(
     )
 
 
-def _runner(pool: Pool, settings: WorkflowSearch, dispatcher: Dispatcher | None) -> Runner:
+def _runner(pool: Pool, settings: WorkflowSearch, call_state: CallState | None) -> Runner:
     return Runner(
         Single(settings.writer),
         pool,
         max_steps=settings.max_steps,
         settings=ExecutionSettings(early_stop=settings.early_stop),
-        dispatcher=dispatcher or Dispatcher(),
+        call_state=call_state or CallState(),
     )
 
 
@@ -266,7 +266,7 @@ class _Writer:
                 Question(text=text, history=history), seed=f"search-workflows/{self.seed}/{number}/{attempt}"
             )
             if trace.answer is None:
-                if refusal := self.runner.dispatcher.refusal:
+                if refusal := self.runner.call_state.refusal:
                     raise BudgetExceededError(refusal)
                 raise UsageError(
                     f"The search stopped, since the model that proposes did not answer. {trace.error}"

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.errors import UsageError
 from podium.evals.answer_files import ShowProgress, answer_matrix
 from podium.evals.question_table import AskingProgress, QuestionTable, ask_each_alone
@@ -33,14 +33,14 @@ async def ask_workers(
     repeats: int,
     reached: int,
     budget_usd: float | None,
-    dispatcher: Dispatcher,
+    call_state: CallState,
     show: ShowProgress,
 ) -> AskingProgress:
     """Ask every worker every question, and a fifth of the questions twice if `repeats` is 1.
 
     Args:
         reached: how many questions the budget is likely to reach. A fifth of these is repeated.
-        budget_usd: the most dollars of this start. If it is None, only the dispatcher's spend limits hold.
+        budget_usd: the most dollars of this start. If it is None, only the call state's spend limits hold.
 
     Raises:
         UsageError: no worker answered anything.
@@ -53,8 +53,8 @@ async def ask_workers(
         limit = InMemorySpendLimit(
             budget_usd, name=f"this start's ${budget_usd:g}", way_out="raise the run's budget"
         )
-        dispatcher = dispatcher.with_spend_limits(limit)
-    progress = await ask_each_alone(parts, dispatcher, show)
+        call_state = call_state.with_spend_limits(limit)
+    progress = await ask_each_alone(parts, call_state, show)
     if not progress.kept:
         reasons = [f"{name}: {error.removeprefix(f'{name}: ')}" for name, error in progress.errors.items()]
         raise UsageError(

@@ -21,7 +21,7 @@ from functools import cached_property
 from itertools import count
 from pathlib import Path
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.config.toml import toml_text
 from podium.errors import BudgetExceededError, UsageError
 from podium.evals.question_table import QuestionTable, answer_table, failure_of
@@ -112,7 +112,7 @@ class Candidate(FrozenModel):
 async def ask_candidates(
     table: QuestionTable,
     kinds: QuestionKinds,
-    dispatcher: Dispatcher,
+    call_state: CallState,
     *,
     on_tested: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[Candidate, ...]:
@@ -132,7 +132,7 @@ async def ask_candidates(
 
     async def test(name: str) -> Candidate:
         async with places:
-            candidate = await _test(name, table, kinds, dispatcher)
+            candidate = await _test(name, table, kinds, call_state)
         on_tested(next(done), len(order))
         return candidate
 
@@ -141,14 +141,14 @@ async def ask_candidates(
     return tuple(test.result() for test in tests)
 
 
-async def _test(name: str, table: QuestionTable, kinds: QuestionKinds, dispatcher: Dispatcher) -> Candidate:
+async def _test(name: str, table: QuestionTable, kinds: QuestionKinds, call_state: CallState) -> Candidate:
     graded = {task.id: task for task in table.questions}
     tallies: dict[str, Tally] = {}
     unjudged_usd, reason = 0.0, ""
     for kind, test in ((kind, test) for kind, tests in kinds.tests.items() for test in tests):
         alone = table.with_questions([graded[test.id]]).alone(name)
         try:
-            await answer_table([alone], dispatcher)
+            await answer_table([alone], call_state)
         except BudgetExceededError:
             reason = OUT_OF_BUDGET
             break
@@ -304,10 +304,10 @@ class CompositionRun(StudyInputs):
         """Test the candidates, the cheapest first, choose, and write the team. The workers are closed at the end."""
         kinds = self.kinds
         try:
-            with self.open_dispatcher() as (dispatcher, questions):
+            with self.open_call_state() as (call_state, questions):
                 table = questions.table(self.run, self.team, self.pool, self.settings.concurrency)
-                asked = await ask_candidates(table, kinds, dispatcher, on_tested=on_tested)
-                spent_usd = dispatcher.run_spent_usd
+                asked = await ask_candidates(table, kinds, call_state, on_tested=on_tested)
+                spent_usd = call_state.run_spent_usd
                 assert spent_usd is not None  # A run with a budget counts its dollars.
         finally:
             await self.pool.close()

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.conductor.checkpoint import checkpoint_folder
 from podium.conductor.settings import ConductorSettings
 from podium.errors import BudgetExceededError
@@ -42,7 +42,7 @@ TRAINED = "trained Conductor that reads ratings"
 async def measure_conductors(
     table: QuestionTable,
     known: StudyAnswers,
-    dispatcher: Dispatcher,
+    call_state: CallState,
     *,
     count: int,
     checkpoint: str | None,
@@ -55,7 +55,7 @@ async def measure_conductors(
     Args:
         table: the questions and workers. The table's team says which Conductor plans.
         known: the workers' answers. The ratings for a question are made from the answers of other folds.
-        dispatcher: its spend limits end the run at the budget, and its cache keeps all paid answers.
+        call_state: its spend limits end the run at the budget, and its cache keeps all paid answers.
         count: how many questions the pool's Conductor gets. If it is 0, the Conductor is not run.
         checkpoint: the trained Conductor, which gets all questions. None if there is none.
 
@@ -68,7 +68,7 @@ async def measure_conductors(
         return measured, notes
     for planner in _conductors(table, known, count, checkpoint, seed):
         with suppress(BudgetExceededError):
-            await answer_table([planner], dispatcher, accuracy_so_far(show, planner.missing(), dispatcher))
+            await answer_table([planner], call_state, accuracy_so_far(show, planner.missing(), call_state))
         rollouts = list(planner.kept_answers().values())
         if len(rollouts) < min(FEWEST, len(planner.table.questions)):
             notes.append(

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from podium.calls import CallContext, Dispatcher
+from podium.calls import CallContext, CallState
 from podium.errors import GraderError
 from podium.planners.answer_matrix import NO_ANSWER, AnswerMatrix, Floats
 from podium.rollout import Rollout
@@ -43,14 +43,14 @@ miss."""
 
 @dataclass
 class PoolJudge:
-    """A worker of the pool that judges answers. The dispatcher's spend limits pay for its calls.
+    """A worker of the pool that judges answers. The call state's spend limits pay for its calls.
 
     Equal answers to one question are judged once, so they get the same verdict.
     """
 
     pool: Pool
     worker: str
-    dispatcher: Dispatcher
+    call_state: CallState
     _verdicts: dict[JudgedResponse, Verdict] = field(default_factory=dict)
     _asking: defaultdict[JudgedResponse, asyncio.Lock] = field(
         default_factory=lambda: defaultdict(asyncio.Lock)
@@ -76,8 +76,8 @@ class PoolJudge:
 
     def _context(self, question: str) -> CallContext:
         return CallContext(
-            ledger=Ledger(Budget(), spend_limits=self.dispatcher.spend_limits),
-            dispatcher=self.dispatcher,
+            ledger=Ledger(Budget(), spend_limits=self.call_state.spend_limits),
+            call_state=self.call_state,
             queue_key=question,
             started=asyncio.get_running_loop().time(),
         )

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.errors import UsageError
-from podium.evals.question_table import open_run_dispatcher
+from podium.evals.question_table import open_run_call_state
 from podium.evals.study.decision import MARGIN
 from podium.evals.study.judges import PoolJudge
 from podium.evals.study.questions import StudyQuestions
@@ -62,14 +62,14 @@ class StudyInputs:
     """The folder of the study."""
 
     @contextmanager
-    def open_dispatcher(self, *, pays: bool = False) -> Iterator[tuple[Dispatcher, StudyQuestions]]:
-        """The dispatcher of the study, and its questions. If there is a judge, the dispatcher pays for its calls.
+    def open_call_state(self, *, pays: bool = False) -> Iterator[tuple[CallState, StudyQuestions]]:
+        """The call state of the study, and its questions. If there is a judge, the call state pays for its calls.
 
         Args:
             pays: whether something besides workers costs money.
         """
-        with open_run_dispatcher(self.team, self.pool, self.run, pays=pays) as dispatcher:
+        with open_run_call_state(self.team, self.pool, self.run, pays=pays) as call_state:
             questions = self.questions
             if self.settings.judge is not None:
-                questions = questions.with_judge(PoolJudge(self.pool, self.settings.judge, dispatcher))
-            yield dispatcher, questions
+                questions = questions.with_judge(PoolJudge(self.pool, self.settings.judge, call_state))
+            yield call_state, questions

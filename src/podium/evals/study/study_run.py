@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.errors import UsageError
 from podium.evals.answer_files import ShowProgress
 from podium.evals.question_table import AskingProgress, QuestionTable
@@ -76,20 +76,20 @@ class StudyRun(StudyInputs):
             on_asked: called once all workers were asked.
         """
         pool, settings = self.pool, self.settings
-        with self.open_dispatcher(pays=expected.paid) as (dispatcher, questions):
+        with self.open_call_state(pays=expected.paid) as (call_state, questions):
             table = questions.table(self.run, self.team, pool, settings.concurrency)
-            on_asked(await self._ask_workers(table, expected, dispatcher, on_progress))
+            on_asked(await self._ask_workers(table, expected, call_state, on_progress))
             known = StudyAnswers.read(table, questions.judged_by, settings.repeats)
             conducted, left_out = await measure_conductors(
                 table,
                 known,
-                dispatcher,
+                call_state,
                 count=expected.conductor_questions,
                 checkpoint=None if questions.judged_by == "agreement" else settings.conductor,
                 seed=str(settings.seed),
                 show=on_progress,
             )
-            paid_usd = dispatcher.run_spent_usd
+            paid_usd = call_state.run_spent_usd
             spent_usd = known.cost_usd if paid_usd is None else paid_usd
         answers = known.answers
         methods = methods_for(answers, teams=questions.judged_by != "agreement")
@@ -116,16 +116,16 @@ class StudyRun(StudyInputs):
         return result
 
     async def _ask_workers(
-        self, table: QuestionTable, expected: StudyEstimate, dispatcher: Dispatcher, on_progress: ShowProgress
+        self, table: QuestionTable, expected: StudyEstimate, call_state: CallState, on_progress: ShowProgress
     ) -> AskingProgress:
         """Ask the workers, with what the budget leaves for them beside the Conductors."""
-        limit, before = self.team.budget.run_usd, dispatcher.run_spent_usd or 0.0
+        limit, before = self.team.budget.run_usd, call_state.run_spent_usd or 0.0
         return await ask_workers(
             table,
             repeats=self.settings.repeats,
             reached=expected.reached,
             budget_usd=None if limit is None else max(0.0, limit - expected.conductor_usd - before),
-            dispatcher=dispatcher,
+            call_state=call_state,
             show=on_progress,
         )
 

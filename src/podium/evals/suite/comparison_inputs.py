@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.conductor.settings import ConductorSettings
 from podium.evals.suite.manifest import TableSettings
 from podium.evals.suite.suite_settings import PlannerEntry, SuiteSettings, WorkerDegradation
@@ -120,7 +120,7 @@ class ComparisonInputs:
         *,
         seed: int,
         learned: Planner | None = None,
-        dispatcher: Dispatcher | None = None,
+        call_state: CallState | None = None,
     ) -> Team:
         """The workers with the planner of an entry. The caller releases the team.
 
@@ -134,7 +134,7 @@ class ComparisonInputs:
             self.settings_for(entry, settings),
             self.pool,
             planner=learned,
-            dispatcher=dispatcher or Dispatcher(),
+            call_state=call_state or CallState(),
             seed=str(seed),
             for_evaluation=True,
         )

@@ -97,7 +97,7 @@ class _JobRun:
         training = await TrainingAnswers.read(inputs, job, context)
         learned = None if training is None else training.planner()
         team = inputs.open_team(
-            job.entry, job.settings, seed=job.seed, learned=learned, dispatcher=context.dispatcher
+            job.entry, job.settings, seed=job.seed, learned=learned, call_state=context.call_state
         )
         teams.push_async_callback(team.release)
         tasks, planner = list(inputs.tasks(job.seed)), team.planner
@@ -134,7 +134,7 @@ class _JobRun:
             replacement = training.vote_within(cost_usd)
         elif "untrained" in needs and (before := untrained_of(self.job.entry)) is not None:
             team = self.inputs.open_team(
-                before, self.job.settings, seed=self.job.seed, dispatcher=self.team.runner.dispatcher
+                before, self.job.settings, seed=self.job.seed, call_state=self.team.runner.call_state
             )
             self.teams.push_async_callback(team.release)
             replacement = team.planner

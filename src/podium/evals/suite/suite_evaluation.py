@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.errors import StoreError, UsageError
 from podium.evals.answer_files import ShowProgress, accuracy_so_far
 from podium.evals.comparison import Comparison
@@ -27,8 +27,8 @@ class SuiteEvaluation:
 
     settings: SuiteSettings
     folder: Path
-    open_limited: Callable[..., AbstractContextManager[Dispatcher]]
-    """`open_dispatcher` with the response cache and the budgets that all calls share."""
+    open_limited: Callable[..., AbstractContextManager[CallState]]
+    """`open_call_state` with the response cache and the budgets that all calls share."""
     shares_calls: bool
     """Whether they share these even if nothing costs money. If not, several processes may then run."""
     write_settings: Callable[[], object]
@@ -87,15 +87,15 @@ class SuiteEvaluation:
         Raises:
             UsageError, BudgetExceededError, PodiumError: as in `run_suite`.
         """
-        calls: AbstractContextManager[Dispatcher | None] = nullcontext()
+        calls: AbstractContextManager[CallState | None] = nullcontext()
         if self.shares_calls or manifest.pays:
             calls = self.open_limited(paid_workers=manifest.paid_workers, pays=manifest.pays, run=self.folder)
-        with calls as dispatcher:
+        with calls as call_state:
             on_answer = accuracy_so_far(show, answers_left(manifest, self.folder))
             results = await run_suite(
                 manifest,
                 self.folder,
-                dispatcher=dispatcher,
+                call_state=call_state,
                 open_inputs=self.open_inputs,
                 on_answer=on_answer,
             )

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.concurrency.child_process import ChildEndedError, ChildProcess, usable_cores
 from podium.errors import PodiumError, UsageError, flatten_group
 from podium.evals.answer_files import AnswerFiles, OnAnswer
@@ -31,14 +31,14 @@ async def run_suite(
     manifest: SuiteManifest,
     run: Path,
     *,
-    dispatcher: Dispatcher | None = None,
+    call_state: CallState | None = None,
     open_inputs: ComparisonInputs | None = None,
     on_answer: OnAnswer = lambda label, answer: None,
 ) -> AnswerFiles:
     """Make all missing answers of all rows, and grade again those whose grader failed.
 
     Args:
-        dispatcher: the response cache and the spend limits. If it is given, or if anything costs money, one process
+        call_state: the response cache and the spend limits. If it is given, or if anything costs money, one process
             runs all jobs, so that limits and budgets hold for all of them.
         open_inputs: as in `check_suite`. If it is given, one process runs all jobs.
 
@@ -48,9 +48,9 @@ async def run_suite(
         PodiumError: a child process ended before its job ended.
     """
     results, sizes = AnswerFiles(run, on_answer), manifest.answers
-    shared = SuiteJobContext(results, dispatcher, open_inputs)
+    shared = SuiteJobContext(results, call_state, open_inputs)
     wanted = manifest.settings.processes or usable_cores()
-    processes = 1 if dispatcher or open_inputs or manifest.pays else wanted
+    processes = 1 if call_state or open_inputs or manifest.pays else wanted
     for jobs in (manifest.training_jobs, manifest.jobs):
         left = [job for job in jobs if any(results.unfinished(key, sizes[key]) for key in job.keys)]
         if processes > 1 and len(left) > 1:

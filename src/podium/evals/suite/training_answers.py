@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from podium.calls import Dispatcher
+from podium.calls import CallState
 from podium.errors import UsageError
 from podium.evals.answer_files import AnswerFiles, answer_matrix
 from podium.evals.plan_selection import COST_TOLERANCE, PLANNER_SELECTIONS, best_fixed_plan, voter_prices
@@ -22,7 +22,7 @@ class SuiteJobContext:
     """What the jobs of one process share, and what they read and compute once."""
 
     results: AnswerFiles
-    dispatcher: Dispatcher | None = None
+    call_state: CallState | None = None
     """The response cache and the spend limits. None if nothing costs money."""
     open_inputs: ComparisonInputs | None = None
     """The only table of the suite, if the caller has opened its workers."""

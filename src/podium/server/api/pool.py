@@ -13,7 +13,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from podium.calls.dispatcher import WorkerChannel
+from podium.calls.call_state import WorkerChannel
 from podium.conductor.plan_format import FORMAT_WORDS, ProbeCache, endpoint_of
 from podium.server.requests import RequestCaller
 from podium.server.service import Service
@@ -70,7 +70,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
         """The workers that the caller's key may use, and the planners."""
         histories = call_histories(await service.recent_traces.read())
         formats = await asyncio.to_thread(_plan_formats, service)
-        channels = {channel.worker.profile.name: channel for channel in service.dispatcher.channels}
+        channels = {channel.worker.profile.name: channel for channel in service.call_state.channels}
         allowed = caller.allowed(service.pool.names)
         return {
             "workers": [

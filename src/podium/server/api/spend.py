@@ -40,7 +40,7 @@ async def _budgets(service: Service, caller: Caller) -> list[dict[str, Any]]:
     if caller.visible_owner is None:
         rows += [
             _row(None, limit.name, limit.limit_usd, limit.spent_usd, limit.reserved_usd)
-            for limit in service.dispatcher.shared_limits
+            for limit in service.call_state.shared_limits
         ]
     for stored, spending in await service.keys.key_store.spendings(datetime.now(UTC)):
         allowance, name = stored.caller.allowance, stored.caller.name

@@ -22,7 +22,7 @@ from podium.sandbox.inside.asserts import CALL, VERDICT
 from podium.sandbox.inside.packing import pack, unpack
 from podium.sandbox.inside.run_limits import RunLimits
 from podium.sandbox.sandbox import ProgramExit, ProgramOutput, Sandbox
-from podium.sandbox.sandbox_pool import SandboxPool, open_pool
+from podium.sandbox.sandbox_pool import SandboxPool, open_sandboxes
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.code_tests import (
     CallTests,
@@ -76,7 +76,7 @@ class Code(GraderSettings):
 
     @cached_property
     def _pools(self) -> PerLoop[SandboxPool]:
-        return PerLoop(open_pool)
+        return PerLoop(open_sandboxes)
 
 
 _STARS = (

@@ -14,7 +14,7 @@ from typing import Literal, Self, cast, get_args
 
 from pydantic import Field, PrivateAttr, field_validator
 
-from podium.calls import AttemptLog, CallContext, Dispatcher, WorkerCall
+from podium.calls import AttemptLog, CallContext, CallState, WorkerCall
 from podium.errors import GraderError, WorkerError
 from podium.spending import Ledger
 from podium.tasks.graders.base import GraderSettings
@@ -124,7 +124,7 @@ class _JudgeState:
     """The open worker of a judge. It is not part of the judge's settings, so any two are equal."""
 
     worker: Worker | None = field(default=None, compare=False)
-    dispatcher: Dispatcher = field(default_factory=Dispatcher, compare=False)
+    call_state: CallState = field(default_factory=CallState, compare=False)
     """Its channel belongs to the judge alone: a pool may have another worker of the same name."""
 
 
@@ -169,7 +169,7 @@ class Judge(GraderSettings):
         return self.model_copy(update={"question": question})
 
     def called_in(self, context: CallContext) -> Self:
-        """The same judge, whose calls are charged to the context's ledger; what its dispatcher keeps costs nothing."""
+        """The same judge, whose calls are charged to the context's ledger; what its call_state keeps costs nothing."""
         judge = self.model_copy()
         judge._context = context
         return judge
@@ -191,11 +191,11 @@ class Judge(GraderSettings):
             state.worker = build_worker(self.worker)
         context = self._context or CallContext(
             ledger=Ledger(Budget()),
-            dispatcher=state.dispatcher,
+            call_state=state.call_state,
             queue_key=self.question,
             started=asyncio.get_running_loop().time(),
         )
-        own = replace(context, dispatcher=state.dispatcher.with_cache(context.dispatcher.cache))
+        own = replace(context, call_state=state.call_state.with_cache(context.call_state.cache))
         judged = JudgedResponse(answer, self.question, gold, self.rubric)
         try:
             verdict = await judged.verdict(state.worker, own, unsure_beats_wrong=self.tie > 0)

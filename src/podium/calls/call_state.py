@@ -1,7 +1,7 @@
-"""The dispatcher holds what the calls of all questions share: channels to workers, the response cache, shared budgets.
+"""What the calls of all questions share: channels to workers, the response cache, shared budgets.
 
-One dispatcher serves all runners over the same workers. It does not close the cache and spend limits that it was
-given. `open_dispatcher` opens them and closes them.
+One `CallState` serves all runners over the same workers. It does not close the cache and spend limits that it was
+given. `open_call_state` opens them and closes them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from podium.workers.response_cache import ResponseCache
 
 RESPONSES, SPENDING = "responses.sqlite", "spending.sqlite"
 """Names of the response cache and of the spend limit in a run's folder."""
-_LOG = logging.getLogger("podium.workers")
+_LOG = logging.getLogger("podium.calls")
 _DOWN = ("timeout", "connection", "status")
 """Kinds of retryable errors that mean that a worker is down."""
 _LONGEST_PAUSE_S = 60.0
@@ -129,7 +129,7 @@ class WorkerChannel:
 
 
 class _LoopState:
-    """The state for one event loop, which copies of a dispatcher share."""
+    """The state for one event loop, which copies of a call state share."""
 
     def __init__(self) -> None:
         self.channels: dict[str, WorkerChannel] = {}
@@ -146,7 +146,7 @@ class _LoopState:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dispatcher:
+class CallState:
     """Holds the channels to workers, the response cache, and the spend limits of calls. It makes a channel at the first
     call of a worker."""
 
@@ -157,11 +157,11 @@ class Dispatcher:
     _loop_state: _LoopState = field(default_factory=_LoopState, repr=False)
 
     def with_spend_limits(self, *spend_limits: SpendLimit) -> Self:
-        """This dispatcher, with the same channels and cache, for questions that are charged to these limits too."""
+        """This call state, with the same channels and cache, for questions that are charged to these limits too."""
         return replace(self, spend_limits=(*self.spend_limits, *spend_limits))
 
     def with_cache(self, cache: ResponseCache | None) -> Self:
-        """This dispatcher with the same channels and limits, and with another cache or none."""
+        """This call state with the same channels and limits, and with another cache or none."""
         return replace(self, cache=cache)
 
     @property
@@ -235,7 +235,7 @@ class Dispatcher:
 
 
 @contextmanager
-def open_dispatcher(
+def open_call_state(
     *,
     paid_workers: bool,
     cache: Path | None = None,
@@ -245,8 +245,8 @@ def open_dispatcher(
     pays: bool = False,
     run: Path | None = None,
     spend_limit_file: Path | None = None,
-) -> Iterator[Dispatcher]:
-    """Open a dispatcher, and close its files at the end.
+) -> Iterator[CallState]:
+    """Open a call state, and close its files at the end.
 
     Args:
         paid_workers: whether any worker costs money. Then a run keeps a cache and a spend limit in its folder, so that
@@ -277,4 +277,4 @@ def open_dispatcher(
         day = open_day_limit(day_usd) if pays else None
         if day is not None:
             spend_limits.append(files.enter_context(closing(day)))
-        yield Dispatcher(cache=responses, spend_limits=spend_limits)
+        yield CallState(cache=responses, spend_limits=spend_limits)
