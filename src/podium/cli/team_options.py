@@ -50,7 +50,7 @@ class CallOptions:
     cache: Path | None = None
     """The SQLite file of the response cache. Default: none, but RUN/responses.sqlite of a run that pays."""
     run_budget_usd: float | None = None
-    """The most dollars of the run, over all its starts."""
+    """The most dollars of all the run's starts, or of this command."""
     day_budget_usd: float | None = None
     """The most dollars of all commands of a day (UTC). Default: $PODIUM_DAY_BUDGET_USD."""
 
