@@ -57,7 +57,7 @@ class RetrySettings:
 
 @dataclass(frozen=True, kw_only=True)
 class CallContext:
-    """The question for which a worker is called: its budget, its call_state and its place in queues."""
+    """The question for which a worker is called: its budget, its call state and its place in queues."""
 
     ledger: Ledger
     call_state: CallState
@@ -120,7 +120,7 @@ def first_reservation(
 
 
 class WorkerCall:
-    """One call of one worker with its retries. The response cache of the context's call_state may answer it instead.
+    """One call of one worker with its retries. The response cache of the context's call state may answer it instead.
 
     Args:
         log: each try is added to it when the try ends or is cancelled.

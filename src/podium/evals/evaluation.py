@@ -301,7 +301,7 @@ async def evaluate(
     """Have `runner` answer every task `repeats` times, at most `concurrency` at once, and grade the answers.
 
     `pool_for` returns the pool of each question. Default: the runner's pool answers all questions. Evaluations over the
-    same workers may share the runner's call_state.
+    same workers may share the runner's call state.
 
     The same arguments give the same rollouts in the same order. Two planners with one seed get the same random numbers
     for the same calls, which narrows the interval of their difference.

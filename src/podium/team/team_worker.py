@@ -1,6 +1,6 @@
 """A team as one worker of another team. Each call answers one question with the inner team's pool and planner.
 
-The inner team has its own call_state, so it shares neither limits nor the response cache with the outer team, which
+The inner team has its own call state, so it shares neither limits nor the response cache with the outer team, which
 pays for it as for any worker. `team_file` builds such a worker from a file.
 """
 

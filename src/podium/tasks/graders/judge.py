@@ -169,7 +169,7 @@ class Judge(GraderSettings):
         return self.model_copy(update={"question": question})
 
     def called_in(self, context: CallContext) -> Self:
-        """The same judge, whose calls are charged to the context's ledger; what its call_state keeps costs nothing."""
+        """The same judge, whose calls are charged to the context's ledger; what its call state keeps costs nothing."""
         judge = self.model_copy()
         judge._context = context
         return judge
