@@ -151,7 +151,9 @@ async def test_previous_step_answers_if_the_last_tool_has_no_result():
     assert (trace.error or "").startswith("The last step's tool has no result (There is no result: ")
     none = Workflow((Step(1, "Work it out."), Step(1, "Work it out.", Access(steps=(0,)))))
     question = Question(text="What is the sum?")
-    assert (await Runner(ScriptedPlanner(none), workers).answer(question)).answer == NO_EXPRESSION
+    nothing = await Runner(ScriptedPlanner(none), workers).answer(question)
+    assert (nothing.status, nothing.answer) == ("degraded", NO_EXPRESSION)
+    assert nothing.error == f"No step has a result. {NO_EXPRESSION}"
 
 
 async def test_a_step_that_fails_on_the_way_does_not_degrade_the_answer():

@@ -156,10 +156,10 @@ def _answer_error(spans: tuple[Span, ...], latest: int | None) -> str | None:
             f"Step {span.position}: {span.error}" for span in spans if span.error and span.status != "skipped"
         )
         return f"No step succeeded. {faults}"
-    if latest == len(spans) - 1:
-        return None
     last = spans[-1]
+    reason = (last.response or "").partition("\n")[0]
+    if latest == len(spans) - 1:
+        return None if is_result(reason) else f"No step has a result. {reason}"
     if last.status == "done":
-        reason = (last.response or "").partition("\n")[0]
         return f"The last step's tool has no result ({reason}); the answer is that of step {latest}."
     return f"The last step did not succeed ({last.error}); step {latest} is the latest that did."
