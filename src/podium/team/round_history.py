@@ -69,7 +69,7 @@ class RoundHistory:
         """The rounds that were run, as a planner sees them."""
         self.answer: str | None = None
         self.answer_error: str | None = None
-        """Why the answer does not come from the latest plan's last step. None if it comes from that step."""
+        """Why the answer is no result of the latest plan's last step. None if it is that step's result."""
         for round_ in earlier:
             if round_.workflow is None:
                 self.add(round_)
@@ -150,7 +150,7 @@ def _answering_step(spans: Sequence[Span], pool: Pool) -> int | None:
 
 
 def _answer_error(spans: tuple[Span, ...], latest: int | None) -> str | None:
-    """Why a round's last step gave no answer, and `latest` gave it instead. None if it gave one."""
+    """Why the response of `latest`, the round's answer, is no result of its last step. None if it is one."""
     if latest is None:
         faults = " ".join(
             f"Step {span.position}: {span.error}" for span in spans if span.error and span.status != "skipped"
