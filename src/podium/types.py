@@ -292,6 +292,8 @@ class Profile(FrozenModel):
     """Whether the worker can call the caller's tools."""
     requires_earlier_responses: bool = False
     """Whether the worker needs responses of earlier steps, as a vote does. A step that shows it none has no result."""
+    runs_programs: bool = False
+    """Whether the worker runs a program that it is shown, and writes none."""
     rating: Rating | None = None
     """The worker's rating for the present question. None if the worker was not measured."""
 

@@ -11,16 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.rollout.collapse import entropy
-from podium.train.random_plans import WORDINGS, random_plan, random_thought
+from podium.train.random_plans import PROGRAM_WORDINGS, WORDINGS, random_plan, random_thought
 from podium.types import Profile
 from podium.workflow import AccessRule, PlanRules, check, needed_steps, parse, render, topology
 
 POOL = (
     Profile(name="small"),
     Profile(name="large"),
-    Profile(name="code", requires_earlier_responses=True),
+    Profile(name="code", requires_earlier_responses=True, runs_programs=True),
     Profile(name="vote", requires_earlier_responses=True),
 )
+PROGRAMS = {subtask for subtasks in PROGRAM_WORDINGS.values() for subtask in subtasks}
 NAMES = [profile.name for profile in POOL]
 ACCESS: list[AccessRule] = ["lists", "all_or_none"]
 
@@ -32,7 +33,11 @@ def test_every_plan_is_valid_and_runs_whole(random: Random, max_steps: int, acce
     assert check(plan, PlanRules(workers=len(POOL), max_steps=max_steps, access=access)) is None
     assert len(needed_steps(plan)) == len(plan.steps)
     for position, step in enumerate(plan.steps):
-        assert plan.reads(position) or not POOL[step.worker].requires_earlier_responses
+        reads = plan.reads(position)
+        assert reads or not POOL[step.worker].requires_earlier_responses
+        models = [plan.steps[earlier].subtask for earlier in reads if plan.steps[earlier].worker < 2]
+        if step.worker == 2 and models:
+            assert any(subtask in PROGRAMS for subtask in models)
     thought = random_thought(random, [NAMES[step.worker] for step in plan.steps])
     written = render(plan, "structured", names=NAMES, thought=thought)
     assert parse(written, PlanRules(workers=len(POOL), max_steps=max_steps, names=NAMES)) == plan

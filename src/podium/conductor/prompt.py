@@ -248,9 +248,20 @@ def _request_parts(request: PlanRequest, settings: PromptSettings) -> list[str]:
         ]
     if settings.tools and request.unloaded_models:
         parts.append(_UNLOADED_MODELS.format(names=", ".join(request.unloaded_models)))
-    asked = "the last question" if question.history else "the question"
-    parts.append("Write the plan." if short else f"Do not answer {asked}. Write your plan for the team.")
+    if short:
+        parts.append(_write_short(request.pool, settings))
+    else:
+        asked = "the last question" if question.history else "the question"
+        parts.append(f"Do not answer {asked}. Write your plan for the team.")
     return parts
+
+
+def _write_short(pool: Sequence[Profile], settings: PromptSettings) -> str:
+    """The last line of the short style. If plans have names, it repeats them: a small model that read them some hundred
+    tokens ago takes workers of other pools."""
+    if settings.pool == "anonymous" or settings.form == "lists":
+        return "Write the plan."
+    return f"Write the plan. Workers: {', '.join(profile.name for profile in pool)}."
 
 
 def _tools(options: AnswerOptions) -> str:

@@ -2,7 +2,8 @@
 
 Choices must not be taught before reinforcement finds them. So workers, number of steps, topology and wording are drawn
 without reading the question. In every plan, the last step needs each other step, a worker that needs responses sees
-some, a check follows something to check, and the last step asks for the whole answer.
+some, a worker that runs programs sees a step that was told to write one, a check follows something to check, and the
+last step asks for the whole answer.
 """
 
 from __future__ import annotations
@@ -78,13 +79,14 @@ _FINISH = (
     "Join what is shown to one complete answer",
     "If the answer shown is wrong, correct it; give the whole answer",
 )
+PROGRAM_WORDINGS: dict[StepRole, tuple[str, ...]] = {
+    "start": _phrases(_SOLVE, _PROGRAM),
+    "middle": _phrases(("Carry out what is shown", "Check what is shown"), _PROGRAM),
+}
+"""Subtasks that ask for a program."""
 WORDINGS: dict[StepRole, tuple[tuple[str, ...], ...]] = {
-    "start": (_phrases(_SOLVE, _HOW, _ANSWER), _phrases(_SOLVE, _PROGRAM), _phrases(_PREPARE, _HOW)),
-    "middle": (
-        _phrases(_GO_ON, _HOW),
-        _phrases(_CHECK, _HOW),
-        _phrases(("Carry out what is shown", "Check what is shown"), _PROGRAM),
-    ),
+    "start": (_phrases(_SOLVE, _HOW, _ANSWER), PROGRAM_WORDINGS["start"], _phrases(_PREPARE, _HOW)),
+    "middle": (_phrases(_GO_ON, _HOW), _phrases(_CHECK, _HOW), PROGRAM_WORDINGS["middle"]),
     "end": (_phrases(_FINISH, _HOW, _ANSWER),),
     "tool": (
         ("Use what is shown.", "Take the responses shown.", "Give the result.", "Run on what is shown."),
@@ -94,40 +96,46 @@ WORDINGS: dict[StepRole, tuple[tuple[str, ...], ...]] = {
 subtask names a kind of question. If a plan has only one step, its role is "start"."""
 
 _THOUGHTS: tuple[Callable[[Sequence[str]], str], ...] = (
-    lambda names: ", then ".join(names) + ".",
-    lambda names: f"{len(names)} {'step' if len(names) == 1 else 'steps'}: {', '.join(names)}.",
-    lambda names: (
-        f"{names[0]} alone." if len(names) == 1 else f"{names[0]} begins, then {', '.join(names[1:])}."
+    lambda steps: ", then ".join(steps) + ".",
+    lambda steps: f"{len(steps)} {'step' if len(steps) == 1 else 'steps'}: {', '.join(steps)}.",
+    lambda steps: (
+        f"{steps[0]} alone." if len(steps) == 1 else f"{steps[0]} begins, then {', '.join(steps[1:])}."
     ),
-    lambda names: f"{', '.join(names)}. The answer is {names[-1]}'s.",
+    lambda steps: f"{', '.join(steps)}. The answer is that of {steps[-1]}.",
 )
-"""Thoughts that name the workers of all steps in order, since a small model copies names better than it counts."""
+"""Thoughts that name all steps in order, each by its number and its worker ("0 ada"), since a small model copies names
+and numbers better than it counts."""
 
 
 def random_plan(
     random: Random, pool: Sequence[Profile], *, max_steps: int, access: AccessRule = "lists"
 ) -> Workflow:
-    """A plan of the first round. First the number of steps is drawn evenly, then each step's worker, then its access
-    list."""
+    """A plan of the first round. First the number of steps is drawn evenly, then what each step reads and its worker,
+    then its subtask."""
     count = random.randint(1, max_steps)
-    tools = [number for number, profile in enumerate(pool) if profile.requires_earlier_responses]
-    free = [number for number in range(len(pool)) if number not in tools] or tools
+    free = [number for number, profile in enumerate(pool) if not profile.requires_earlier_responses]
     seen = _topology(random, count, access)
+    workers = [
+        random.randrange(len(pool)) if reads else random.choice(free or range(len(pool))) for reads in seen
+    ]
+    programs = set()
+    for worker, reads in zip(workers, seen, strict=True):
+        writers = [step for step in reads if workers[step] in free]
+        if pool[worker].runs_programs and writers:
+            programs.add(random.choice(writers))
     steps = []
-    for position, reads in enumerate(seen):
-        worker = random.randrange(len(pool)) if reads else random.choice(free)
-        kinds = WORDINGS[_role(position, count, bool(reads), worker in tools)]
-        subtask = random.choice(random.choice(kinds))
+    for position, (worker, reads) in enumerate(zip(workers, seen, strict=True)):
+        role = _role(position, count, bool(reads), pool[worker].requires_earlier_responses)
+        kind = PROGRAM_WORDINGS[role] if position in programs else random.choice(WORDINGS[role])
         # A step that sees everything says "all", since a small model does not count the steps that it has written.
-        steps.append(
-            Step(worker, subtask, Access(all=True) if len(reads) == position > 0 else Access(steps=reads))
-        )
+        sees = Access(all=True) if len(reads) == position > 0 else Access(steps=reads)
+        steps.append(Step(worker, random.choice(kind), sees))
     return Workflow(tuple(steps))
 
 
 def random_thought(random: Random, names: Sequence[str]) -> str:
     """A thought that fits a plan whose steps are taken by these workers, in order."""
-    return random.choice(_THOUGHTS)(names)
+    return random.choice(_THOUGHTS)([f"{number} {name}" for number, name in enumerate(names)])
 
 
 def _role(position: int, count: int, reads: bool, tool: bool) -> StepRole:

@@ -31,6 +31,8 @@ class WorkerSpec(Settings):
     """The traits of workers of this kind."""
     requires_earlier_responses: ClassVar[bool] = False
     """Whether workers of this kind need responses of earlier steps (`Profile.requires_earlier_responses`)."""
+    runs_programs: ClassVar[bool] = False
+    """Whether workers of this kind run a program that they are shown (`Profile.runs_programs`)."""
     description: ClassVar[str] = ""
     """What planners read if `profile` is empty."""
     kind: str
@@ -62,6 +64,7 @@ class WorkerSpec(Settings):
             latency_s=self.latency,
             context_tokens=self.context_tokens,
             requires_earlier_responses=self.requires_earlier_responses,
+            runs_programs=self.runs_programs,
         )
 
 
@@ -325,6 +328,7 @@ class CodeSpec(WorkerSpec):
 
     traits = TOOL
     requires_earlier_responses = True
+    runs_programs = True
     description = (
         "A tool: runs the Python program that an earlier step was told to write, "
         "and gives what it prints. Free."
