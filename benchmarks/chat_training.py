@@ -35,7 +35,7 @@ from rows import Row, report
 CONFIG = Path(__file__).parents[1] / "configs/train/small-open.toml"
 DEVICE = resolve_device()
 ON_GPU = DEVICE.type == "cuda"
-EXAMPLES, QUESTIONS, GROUP = (16, 4, 16) if ON_GPU else (8, 2, 8)
+EXAMPLES, QUESTIONS, GROUP = (16, 4, 16) if ON_GPU else (8, 1, 16)
 """Of a step of the supervised stage; of an iteration of GRPO."""
 
 
@@ -46,8 +46,8 @@ def main(start: Path, file: Path | None) -> None:
         folder = Path(made)
         write_questions(folder)
         theirs, ours = (measure(start, folder, engine) for engine in ("trl", "shared_prefix"))
-    for name, seconds in ours.items():
-        rows.append(Row(name, seconds, "s", "TRL", theirs[name], "≥ 4", higher_is_better=False))
+    for name, rate in ours.items():
+        rows.append(Row(name, rate, "1/h", "TRL", theirs[name], "≥ 4"))
     report(rows, file)
 
 
@@ -71,7 +71,7 @@ def write_questions(folder: Path) -> None:
 
 
 def measure(start: Path, folder: Path, engine: EngineName) -> dict[str, float]:
-    """Processor seconds of one step of the supervised stage, and of one iteration of GRPO."""
+    """Steps of the supervised stage, and iterations of GRPO, in an hour."""
     native = resolve_dtype("auto", DEVICE.type) == torch.bfloat16
     checkpoint = Checkpoint.read(start)
     matrices = ModelShape.read(checkpoint.config, str(start)).matmul_parameters
@@ -116,8 +116,8 @@ def measure(start: Path, folder: Path, engine: EngineName) -> dict[str, float]:
         )
     )
     return {
-        f"supervised step, {EXAMPLES} examples": form / 2,
-        f"GRPO iteration, {QUESTIONS * GROUP} rollouts": marks[1] - marks[0],
+        f"supervised steps of {EXAMPLES} examples": 3600 * 2 / form,
+        f"GRPO iterations of {QUESTIONS} x {GROUP} rollouts": 3600 / (marks[1] - marks[0]),
     }
 
 
