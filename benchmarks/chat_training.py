@@ -4,7 +4,7 @@
 
 START is a folder with a Llama- or Qwen2-shaped chat model, such as `runs/published_models.py convert` writes. Settings
 are those of configs/train/small-open.toml but for the size of a batch; both engines multiply in bf16 on a GPU and on a
-processor that does so natively, else in fp32. The team is scripted, so all time is the engines'. Without a GPU seconds
+processor that does so natively, else in fp32. The team is scripted, so all time is the engines'. Without a GPU hours
 are of processor time, which other work on the machine changes less. A stage's first step, or iteration, warms up and is
 left out. Beside the table stand the tokens that each engine writes and trains in a second, and the operations of its
 update as a share of what the product of large matrices reaches; the prompt is not counted.

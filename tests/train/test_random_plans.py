@@ -33,11 +33,10 @@ def test_every_plan_is_valid_and_runs_whole(random: Random, max_steps: int, acce
     assert check(plan, PlanRules(workers=len(POOL), max_steps=max_steps, access=access)) is None
     assert len(needed_steps(plan)) == len(plan.steps)
     for position, step in enumerate(plan.steps):
-        reads = plan.reads(position)
-        assert reads or not POOL[step.worker].requires_earlier_responses
-        models = [plan.steps[earlier].subtask for earlier in reads if plan.steps[earlier].worker < 2]
-        if step.worker == 2 and models:
-            assert any(subtask in PROGRAMS for subtask in models)
+        read, profile = [plan.steps[earlier] for earlier in plan.reads(position)], POOL[step.worker]
+        assert read or not profile.requires_earlier_responses
+        told = [earlier.subtask for earlier in read if not POOL[earlier.worker].requires_earlier_responses]
+        assert not (profile.runs_programs and told) or PROGRAMS.intersection(told)
     thought = random_thought(random, [NAMES[step.worker] for step in plan.steps])
     written = render(plan, "structured", names=NAMES, thought=thought)
     assert parse(written, PlanRules(workers=len(POOL), max_steps=max_steps, names=NAMES)) == plan

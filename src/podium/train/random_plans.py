@@ -2,8 +2,8 @@
 
 Choices must not be taught before reinforcement finds them. So workers, number of steps, topology and wording are drawn
 without reading the question. In every plan, the last step needs each other step, a worker that needs responses sees
-some, a worker that runs programs sees a step that was told to write one, a check follows something to check, and the
-last step asks for the whole answer.
+some, a worker that runs programs and sees a model's step sees one that was told to write a program, a check follows
+something to check, and the last step asks for the whole answer.
 """
 
 from __future__ import annotations
