@@ -394,7 +394,7 @@ def test_every_example_of_a_prompt_is_a_plan_in_the_form_that_it_asks_for(
 def test_the_short_style_stays_within_300_tokens(form: str, pool: str, access: str) -> None:
     settings = PromptSettings.model_validate({"style": "short", "form": form, "pool": pool, "access": access})
     messages = build_prompt(PlanRequest(Question(text="Q"), (Profile(name="a"),)), settings)
-    # The longest has 950 characters. SmolLM2 counts 300 tokens beside the team with its names and the question.
+    # Of the longest of these, SmolLM2 counts 299 tokens beside the team and the question, and it has 944 characters.
     assert sum(len(message.content) for message in messages) <= 950
 
 
@@ -402,19 +402,6 @@ def _read(request: PlanRequest, **settings: Any) -> str:
     """All that a model reads, but for the sentence at the end."""
     messages = build_prompt(request, PromptSettings.model_validate(settings))
     return "\n\n".join(message.content for message in messages).rpartition("\n\n")[0]
-
-
-def test_the_short_style_ends_with_the_names_that_a_plan_may_have() -> None:
-    request = PlanRequest(Question(text="Q"), (Profile(name="ada"), Profile(name="bert")))
-    endings = {
-        (form, pool): build_prompt(
-            request, PromptSettings.model_validate({"style": "short", "form": form, "pool": pool})
-        )[-1].content.rpartition("\n")[2]
-        for form in ("lists", "structured")
-        for pool in ("described", "anonymous")
-    }
-    assert endings.pop(("structured", "described")) == "Write the plan for ada, bert."
-    assert set(endings.values()) == {"Write the plan."}
 
 
 @pytest.mark.parametrize("style", ["full", "short"])

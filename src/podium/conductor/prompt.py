@@ -232,7 +232,6 @@ def _request_parts(request: PlanRequest, settings: PromptSettings) -> list[str]:
     # conversation has the form that it had as the question, so that the prompt of a turn begins with the prompt of the
     # turn before.
     parts = ["Your team:\n" + "\n".join(_team(request.pool, settings))]
-    names = [profile.name for profile in request.pool] if settings.pool == "described" else []
     if settings.tools and question.options.tools and question.options.tool_choice != "none":
         parts.append(_tools(question.options))
     titles = {"user": "Question" if short else "The user's question", "assistant": "The answer"}
@@ -242,19 +241,15 @@ def _request_parts(request: PlanRequest, settings: PromptSettings) -> list[str]:
     ]
     if request.earlier_rounds:
         parts.append(later_round_text(settings.form, settings.access, short=short))
+        names = [profile.name for profile in request.pool] if settings.pool == "described" else []
         parts += [
             _earlier(number, earlier_round, settings.form, names)
             for number, earlier_round in enumerate(request.earlier_rounds, start=1)
         ]
     if settings.tools and request.unloaded_models:
         parts.append(_UNLOADED_MODELS.format(names=", ".join(request.unloaded_models)))
-    if short:
-        # A small model that read the names some hundred tokens ago takes workers of other pools.
-        team = f" for {', '.join(names)}" if names and settings.form == "structured" else ""
-        parts.append(f"Write the plan{team}.")
-    else:
-        asked = "the last question" if question.history else "the question"
-        parts.append(f"Do not answer {asked}. Write your plan for the team.")
+    asked = "the last question" if question.history else "the question"
+    parts.append("Write the plan." if short else f"Do not answer {asked}. Write your plan for the team.")
     return parts
 
 
