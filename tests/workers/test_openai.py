@@ -189,3 +189,17 @@ def test_a_table_that_cannot_work_is_refused_with_the_way_out(
         _load(tmp_path, more)
     assert sentence in str(caught.value)
     assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "here"),
+    [
+        ("http://localhost:8080/v1", True),
+        ("http://127.0.0.1:8080/v1", True),
+        ("http://[::1]:8080/v1", True),
+        ("http://192.168.0.7:8080/v1", False),
+        ("https://models.invalid/v1", False),
+    ],
+)
+def test_a_model_at_this_machines_own_address_computes_here(url: str, here: bool, tmp_path: Path) -> None:
+    assert _load(tmp_path, "", url)[0].computes_here == here

@@ -100,6 +100,7 @@ def make_job(
         max_prompt_tokens=run.start.context - grpo.max_tokens,
         ranks=run.ranks,
         stop=threading.Event(),
+        workers_here=any(worker.computes_here for worker in offered),
         on_plan=lambda tokens: recorder.progress.advance(1, tokens),
         gate=None if grpo.gate == GateSettings() else partial(check_gate, settings, offered.names),
     )

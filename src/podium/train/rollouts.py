@@ -1,8 +1,8 @@
 """Takes the samples of a batch through their rounds, for either engine and for evaluations.
 
 The scoring session makes the prompts, the engine writes the completions, and the session runs and rewards each plan as
-soon as its last token is drawn. The session belongs to the event loop. The engine trains in a separate thread, in which
-everything here runs.
+soon as its last token is drawn, or, if workers need the same cores, when all are drawn. The session belongs to the
+event loop. The engine trains in a separate thread, in which everything here runs.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from podium.rollout import discounted_rewards
 from podium.scoring import RolloutRequest, Score, ScoringBackend
 from podium.scoring.protocol import ErrorReply
 from podium.train.ranks import Ranks
+from podium.train.runtime import computes_on_several_cores
 from podium.train.schedule import ScheduledGroup
 
 T = TypeVar("T")
@@ -124,6 +125,9 @@ class RolloutCollector:
     ranks: Ranks
     stop: threading.Event
     """An event that is set when the run is to end."""
+    workers_here: bool = False
+    """Whether models among the workers compute on this machine. Plans run only after all are written, then, if the
+    policy needs several cores too."""
     on_plan: Callable[[int], None] = lambda tokens: None
     """Called with the tokens of each plan when it is written."""
     gate: Callable[[Sequence[RolloutSample]], None] | None = None
@@ -173,6 +177,12 @@ class RolloutCollector:
         earlier = {sample.key: sample for sample in samples if sample.group.round == sampling.round - 1}
         current = {sample.key: sample for sample in samples if sample.group.round == sampling.round}
         pending: list[tuple[RolloutSample, Future[Score]]] = []
+        held: list[RolloutSample] = []
+        holds = self.workers_here and computes_on_several_cores()
+
+        def run_plan(sample: RolloutSample) -> None:
+            scoring = self.scoring.score(sample.request((*sample.plans, self.codec.decode(sample.tokens))))
+            pending.append((sample, asyncio.run_coroutine_threadsafe(scoring, self.loop)))
 
         def on_end(sample: RolloutSample, tokens: Sequence[int], logprobs: Sequence[float] | None) -> None:
             self.on_plan(len(tokens))
@@ -182,8 +192,7 @@ class RolloutCollector:
                 logprobs=None if logprobs is None else tuple(logprobs),
                 truncated=not tokens or tokens[-1] not in sampler.eos_token_ids,
             )
-            scoring = self.scoring.score(sample.request((*sample.plans, self.codec.decode(tokens))))
-            pending.append((sample, asyncio.run_coroutine_threadsafe(scoring, self.loop)))
+            (held.append if holds else run_plan)(sample)
 
         error = None
         try:
@@ -192,6 +201,8 @@ class RolloutCollector:
             started = time.perf_counter()
             sampler.draw(list(current.values()), on_end, sampling)
             written = time.perf_counter()
+            for sample in held:
+                run_plan(sample)
             scored, error = self._take_scores(pending)
             current |= scored
             seconds["sample"] += written - started

@@ -45,6 +45,13 @@ def resolve_device() -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
+def computes_on_several_cores() -> bool:
+    """Whether torch computes on the CPU with several threads, which wait for each other in every operation."""
+    import torch  # noqa: PLC0415 - see above
+
+    return resolve_device().type == "cpu" and torch.get_num_threads() > 1
+
+
 def resolve_dtype(precision: Precision, device: str = "cpu") -> torch.dtype:
     """The dtype of the matrix products. "auto" is bf16 on a GPU and on a processor that multiplies bf16 natively, else
     fp32.

@@ -162,6 +162,11 @@ class Worker(ABC):
         """Whether a call costs money or computing time. A call of a tool, a script or a recording does not."""
         return self.traits.cost != "nothing"
 
+    @property
+    def computes_here(self) -> bool:
+        """Whether the worker's model computes on this machine."""
+        return self.traits.cost == "compute"
+
     @abstractmethod
     async def answer(self, request: Request) -> Reply:
         """Answer the request. A call without a reply adds what it took to `request.receipt`.

@@ -12,7 +12,7 @@ from aiohttp.abc import AbstractStreamWriter
 
 from podium.workers.base import ENDPOINT
 from podium.workers.chat.chat_worker import ChatWorker
-from podium.workers.chat.endpoint import Endpoint
+from podium.workers.chat.endpoint import Endpoint, is_here
 from podium.workers.chat.failures import Failures
 from podium.workers.chat.request_body import MaxTokensKey
 from podium.workers.chat.response_reader import ResponseReader
@@ -68,6 +68,10 @@ class OpenAIWorker(ChatWorker):
             "query": endpoint.query,
             "headers": endpoint.headers,
         }
+
+    @property
+    def computes_here(self) -> bool:
+        return is_here(self._endpoint.host)
 
     def call_at(self, endpoint: Endpoint) -> None:
         """Make further calls at this endpoint."""

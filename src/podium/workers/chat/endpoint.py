@@ -112,7 +112,7 @@ def _proxy(scheme: str, host: str) -> str | None:
     """
     proxies = getproxies()
     proxy = (proxies.get(scheme) or proxies.get("all") or "").strip()
-    if not proxy or _is_here(host) or proxy_bypass(host):
+    if not proxy or is_here(host) or proxy_bypass(host):
         return None
     kind, separator, _ = proxy.partition("://")
     if not separator:
@@ -126,7 +126,8 @@ def _proxy(scheme: str, host: str) -> str | None:
     return proxy
 
 
-def _is_here(host: str) -> bool:
+def is_here(host: str) -> bool:
+    """Whether a host is this machine."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
