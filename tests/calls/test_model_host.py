@@ -16,11 +16,13 @@ from podium.library.evaluation import evaluate
 from podium.planners.planner import Planner, PlanRequest, PrewrittenPlans
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
+from podium.team.health_check import check_workers
 from podium.team.runner import Runner
 from podium.team.team import Team
 from podium.team.team_file import open_pool
-from podium.trace import Plan
-from podium.types import Limits, Profile, Question
+from podium.trace import Plan, Reply
+from podium.types import Limits, Profile, Question, Usage
+from podium.workers.base import Request, Worker
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 from podium.workflow import Access, Step, Workflow
@@ -71,9 +73,44 @@ def test_workers_of_one_machine_must_agree_on_loaded_at_once(tmp_path: Path) -> 
         open_pool(path)
 
 
-async def test_a_model_that_others_wait_for_gives_way_after_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rate_limiter, "LONGEST_TURN_S", 0.1)
-    shared = ModelHost(1)
+class Computing(Worker):
+    """A model on this machine, which notes how many models compute at the same time."""
+
+    def __init__(self, name: str, computing: set[str], most: list[int], *, alone: bool) -> None:
+        self.profile = Profile(name=name)
+        self._computing, self._most, self._alone = computing, most, alone
+
+    @property
+    def takes_all_cores(self) -> bool:
+        return self._alone
+
+    async def answer(self, request: Request) -> Reply:
+        self._computing.add(self.profile.name)
+        for _ in range(9):
+            self._most.append(len(self._computing))
+            await asyncio.sleep(0)
+        self._computing.discard(self.profile.name)
+        return Reply("4", Usage())
+
+
+@pytest.mark.parametrize(("alone", "at_once"), [(True, 1), (False, 3)])
+async def test_models_that_take_all_cores_compute_one_after_the_other(alone: bool, at_once: int) -> None:
+    computing: set[str] = set()
+    most: list[int] = []
+    pool = Pool([Computing(name, computing, most, alone=alone) for name in "abc"])
+    steps = tuple(Step(number, "Answer.") for number in range(3))
+    plan = Workflow((*steps, Step(0, "Join.", Access(all=True))))
+
+    trace = await Runner(PrewrittenPlans((Plan("", plan),)), pool).answer(Question(text="2 + 2?"))
+
+    assert (trace.status, max(most)) == ("ok", at_once)
+    most.clear()
+    assert all(result.answered for result in await check_workers(pool))
+    assert max(most) == at_once
+
+
+async def test_a_model_that_others_wait_for_gives_way_after_its_turn() -> None:
+    shared = ModelHost(1, longest_turn_s=0.1)
     first, second = (RateLimiter(Limits(concurrency=1), shared, model) for model in "ab")
     order: list[str] = []
 
@@ -93,7 +130,7 @@ async def test_a_model_that_others_wait_for_gives_way_after_its_turn(monkeypatch
 
 
 async def test_the_next_step_of_a_question_finds_its_model_still_there() -> None:
-    shared = ModelHost(1)
+    shared = ModelHost(1, 60.0)
     first, second = (RateLimiter(Limits(concurrency=1), shared, model) for model in "ab")
     permit = await first.acquire("q", 1)
     other = asyncio.create_task(second.acquire("r", 1))
@@ -110,7 +147,7 @@ async def test_the_next_step_of_a_question_finds_its_model_still_there() -> None
 @given(seed=st.integers(0, 10_000), models=st.integers(1, 4), holds=st.integers(1, 3))
 def test_no_more_models_have_calls_than_the_machine_holds(seed: int, models: int, holds: int) -> None:
     async def play() -> None:
-        rng, shared = Random(f"machine/{seed}"), ModelHost(holds)
+        rng, shared = Random(f"machine/{seed}"), ModelHost(holds, 60.0)
         limiters = [RateLimiter(Limits(concurrency=rng.randint(1, 3)), shared, str(k)) for k in range(models)]
 
         async def call(number: int) -> None:
@@ -193,7 +230,7 @@ async def test_an_evaluation_plans_alike_whatever_is_loaded() -> None:
 
 
 async def test_rate_limited_call_loads_no_model() -> None:
-    shared = ModelHost(1)
+    shared = ModelHost(1, 60.0)
     first, second = (RateLimiter(Limits(concurrency=1), shared, model) for model in "ab")
     permit = await first.acquire("q", 1)
     second.pause(0.3)
@@ -209,7 +246,7 @@ async def test_rate_limited_call_loads_no_model() -> None:
 
 
 async def test_model_with_paused_calls_yields_to_other_models_at_once() -> None:
-    shared = ModelHost(1)
+    shared = ModelHost(1, 60.0)
     first, second = (RateLimiter(Limits(concurrency=1), shared, model) for model in "ab")
     permit = await first.acquire("q", 1)
     first.pause(0.5)

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,16 @@ import pytest
 
 from model_files import MODELS
 from podium.errors import ConfigError, WorkerError
-from podium.types import Message
+from podium.planners.planner import PrewrittenPlans
+from podium.team.runner import Runner
+from podium.team.team_file import open_pool
+from podium.trace import Plan
+from podium.types import Message, Question
 from podium.workers.base import Request
 from podium.workers.build import BuildContext, build_worker
 from podium.workers.gguf import GgufWorker
 from podium.workers.spec import GgufSpec
+from podium.workflow import Access, Step, Workflow
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -141,6 +146,27 @@ async def test_gguf_file_is_unloaded_if_another_needs_the_memory_of_its_host(tmp
     await first.close()
     await second.close()
     assert not children(os.getpid())
+
+
+async def test_models_without_threads_of_their_own_compute_one_after_the_other(tmp_path: Path):
+    team = tmp_path / "team.toml"
+    keys = "context_tokens = 1024\nlimits = { max_tokens = 12, timeout = 500, concurrency = 1 }\n"
+    for name in "ab":
+        await asyncio.to_thread(shutil.copyfile, SMOL, tmp_path / f"{name}.gguf")
+    team.write_text(
+        "".join(f'[[worker]]\nname = "{name}"\nkind = "gguf"\nfile = "{name}.gguf"\n{keys}' for name in "ab")
+    )
+    pool = open_pool(team)
+    plan = Workflow((Step(0, "Answer."), Step(1, "Answer."), Step(0, "Join.", Access(all=True))))
+    trace = await Runner(PrewrittenPlans((Plan("", plan),)), pool).answer(Question(text="Name a colour."))
+    await pool.close()
+    attempts = sorted(
+        attempt
+        for span in trace.spans
+        for attempt in [(span.attempts[0].started_s, span.attempts[0].ended_s)]
+    )
+    assert len(attempts) == 3
+    assert all(ended <= began for (_, ended), (began, _) in pairwise(attempts))
 
 
 @pytest.mark.parametrize("moment", [pytest.param("it loads", marks=pytest.mark.nightly), "it answers"])

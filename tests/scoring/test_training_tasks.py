@@ -11,6 +11,7 @@ import pytest
 
 from podium.config import build
 from podium.errors import ConfigError
+from podium.recordings import RecordedQuestion, RecordedResponse, RecordingWriter
 from podium.scoring.settings import ScoringSettings
 from podium.scoring.training_tasks import open_training_tasks
 from podium.tasks import ALL_TASKS, open_tasks
@@ -87,6 +88,30 @@ def test_training_without_remaining_questions_is_refused() -> None:
     lay("exam.jsonl", [("What is 2 + 2?", "test")])
     with pytest.raises(ConfigError, match=r"^1 of 1 "):
         opened(tasks="mine.jsonl", held_out=["exam.jsonl"], on_overlap="leave_out")
+
+
+def test_questions_that_no_recorded_worker_solved_are_left_out_and_counted() -> None:
+    texts = ("2 + 2?", "1 + 3?", "5 - 1?", "8 / 2?")
+    lay("mine.jsonl", [(text, "train") for text in (*texts, "9 - 5?")])
+    scores = {"2 + 2?": (0.0, 1.0), "1 + 3?": (0.0, 0.5), "5 - 1?": (None,), "8 / 2?": (0.0,)}
+    with RecordingWriter() as writer:
+        for number, (text, of_text) in enumerate(scores.items()):
+            writer.add_question(RecordedQuestion(str(number), text, "4", None, "train"))
+            for sample, score in enumerate(of_text):
+                writer.add(str(number), RecordedResponse("ada", sample, "4", score=score))
+        writer.write(Path("ways.parquet"), name="ways")
+    warnings: list[str] = []
+    asked = {"tasks": "mine.jsonl", "solved_in": "ways.parquet"}
+    # One is solved, one was never graded, one is not in the recording.
+    assert sorted(opened(warnings, **asked)) == ["2 + 2?", "5 - 1?", "9 - 5?"]
+    assert warnings == [
+        "2 of 5 training questions are left out, since no worker in ways.parquet answered them right."
+    ]
+    assert len(opened(task_limit=3, **asked)) == 3
+
+    lay("mine.jsonl", [("1 + 3?", "train"), ("8 / 2?", "train")])
+    with pytest.raises(ConfigError, match=r"^No training question of mine\.jsonl was answered right"):
+        opened(**asked)
 
 
 def test_unknown_held_out_set_is_refused() -> None:

@@ -36,6 +36,11 @@ _LONGEST_PAUSE_S = 60.0
 _RETRY_WINDOW_S = 60.0
 _FREE_RETRIES = 10
 """Retries that a worker may have in any minute, even if it has few calls."""
+_LOADED_S = 60.0
+"""The longest turn of a loaded model, if calls wait for another that would have to be loaded."""
+_COMPUTING_S = 5.0
+"""The longest turn of a model that takes all cores, if calls wait for another. Two such models at once took 1.5 to 5.7
+times as long as one after the other, since llama.cpp's threads wait for each other."""
 _LATENCIES_KEPT = 100
 _MIN_LATENCIES = 20
 """How many answers must be measured before a call can count as slow."""
@@ -133,7 +138,8 @@ class _LoopState:
 
     def __init__(self) -> None:
         self.channels: dict[str, WorkerChannel] = {}
-        self.model_hosts: dict[str, ModelHost] = {}
+        self.model_hosts: dict[str | None, ModelHost] = {}
+        """By `Limits.host`. None stands for this machine, whose cores models take in turns."""
         self.first_call_lock = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -227,11 +233,11 @@ class CallState:
         return tuple(self._loop_state.channels.values())
 
     def _open(self, worker: Worker) -> WorkerChannel:
-        limits = worker.limits
-        if limits.host is None:
+        limits, host = worker.limits, worker.limits.host
+        if host is None and not worker.takes_all_cores:
             return WorkerChannel(worker)
-        model_hosts = self._loop_state.model_hosts
-        return WorkerChannel(worker, model_hosts.setdefault(limits.host, ModelHost(limits.loaded_at_once)))
+        model_hosts, turn_s = self._loop_state.model_hosts, _COMPUTING_S if host is None else _LOADED_S
+        return WorkerChannel(worker, model_hosts.setdefault(host, ModelHost(limits.loaded_at_once, turn_s)))
 
 
 @contextmanager

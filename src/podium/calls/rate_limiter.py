@@ -2,7 +2,7 @@
 
 Calls that wait take turns by their queue key. The limits apply within one process: if two processes use the same API
 key, give each of them half of the limits. `ModelHost` orders calls to a machine whose memory holds only some of its
-workers' models, so that models change seldom.
+workers' models, so that models change seldom, and calls to models of which each takes all cores.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from podium.types import Limits
 from podium.workers.base import Worker
 
-LONGEST_TURN_S = 60.0
-"""A loaded model gives way after calls have waited this long for another model, even if it still has calls."""
 _LINGER_S = 0.05
 """A loaded model without calls stays this long, since the next step of a question may need it."""
 
@@ -243,11 +241,17 @@ class ModelHost:
 
     Calls that need a loaded model go first, whichever question makes them. Another model is loaded, for the call that
     waits longest, once a loaded model has no calls left or its turn is over. The machine's server loads the model when
-    it gets a call. Nothing here does. Its memory holds `loaded_at_once` models.
+    it gets a call. Nothing here does.
+
+    Args:
+        loaded_at_once: how many models its memory holds.
+        longest_turn_s: a loaded model gives way after calls have waited this long for another model, even if it still
+            has calls.
     """
 
-    def __init__(self, loaded_at_once: int) -> None:
+    def __init__(self, loaded_at_once: int, longest_turn_s: float) -> None:
         self._loaded_at_once = loaded_at_once
+        self._longest_turn_s = longest_turn_s
         self._queues: dict[str, list[RateLimiter]] = {}
         """The queues of each model's workers."""
         self._loaded: dict[str, float] = {}
@@ -301,7 +305,7 @@ class ModelHost:
             return None
         model, since = next(iter(self._loaded.items()))
         waited_s = asyncio.get_running_loop().time() - max(since, following[0])
-        return model if waited_s > LONGEST_TURN_S else None
+        return model if waited_s > self._longest_turn_s else None
 
     def _grant(self, model: str) -> None:
         for queue in self._queues[model]:

@@ -33,6 +33,9 @@ class ScoringSettings(Settings):
     are always held out."""
     on_overlap: Literal["refuse", "leave_out"] = "refuse"
     """What to do with overlaps: "refuse" the run, or "leave_out" the questions and warn of their number."""
+    solved_in: str = ""
+    """A recording, NAME.parquet. Training questions that no recorded worker answered right are left out, since a group
+    of plans whose answers are all wrong teaches nothing. Questions that are not in it stay."""
     pool: str = ""
     """The name of a shipped pool, or a team file."""
     pool_sampling: PoolSampling = PoolSampling()
@@ -62,6 +65,7 @@ class ScoringSettings(Settings):
         """
         return self.model_dump(mode="json", include=set(ScoringSettings.model_fields)) | {
             "tasks": _file_name(self.tasks),
+            "solved_in": _file_name(self.solved_in),
             "held_out": [_file_name(name) for name in self.held_out],
             "pool": _file_name(self.pool),
         }

@@ -7,8 +7,10 @@ words with a held-out question, or are in a set that the run names as held out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 
 from podium.errors import ConfigError, NoTasksError
+from podium.recordings import Recording
 from podium.scoring.settings import ScoringSettings
 from podium.tasks import ALL_TASKS, Task, TaskSet, open_tasks, warnings_of
 from podium.tasks.open import generated_names, is_mixture, open_splits, splits_of
@@ -34,14 +36,36 @@ def open_training_tasks(
 
     Raises:
         ConfigError: the set is unknown or empty, a held-out set is unknown, or they share questions and `on_overlap`
-            does not allow it.
+            does not allow it; or `solved_in` is no recording, or no question of it was answered right.
     """
     size = settings.task_limit or (_GENERATED_TASKS if settings.tasks in generated_names() else ALL_TASKS)
     own = _open_whole(settings.tasks)
     opened = own.pop("train", None) or open_tasks(settings.tasks, "train", size=size, pool=pool)
     for warning in warnings_of(opened):
         on_warning(warning)
-    return without_held_out(settings, list(opened)[:size], on_warning, own=own)
+    tasks = _solved(settings, list(opened), on_warning) if settings.solved_in else list(opened)
+    return without_held_out(settings, tasks[:size], on_warning, own=own)
+
+
+def _solved(settings: ScoringSettings, tasks: list[Task], on_warning: Callable[[str], None]) -> list[Task]:
+    """The tasks without those to which the recording `solved_in` has scored responses, all of them wrong."""
+    recording = Recording.open(Path(settings.solved_in))
+    solved = []
+    for task in tasks:
+        scored = [one for one in recording.all_responses(task.question.text) if one.score is not None]
+        if not scored or any(one.correct for one in scored):
+            solved.append(task)
+    if not solved:
+        raise ConfigError(
+            f"No training question of {settings.tasks} was answered right in {settings.solved_in}; record better "
+            "workers, or leave solved_in out.",
+            ("solved_in",),
+        )
+    on_warning(
+        f"{len(tasks) - len(solved):,} of {len(tasks):,} training questions are left out, since no worker in "
+        f"{settings.solved_in} answered them right."
+    )
+    return solved
 
 
 def without_held_out(

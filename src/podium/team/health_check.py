@@ -87,18 +87,20 @@ async def check_team(settings: TeamSettings, limit_s: float | None = None) -> tu
 async def check_workers(
     workers: Iterable[Worker], limit_s: float | None = None, spend_limits: Sequence[SpendLimit] = ()
 ) -> tuple[CheckResult, ...]:
-    """Call all of `workers` at once, but those that share a machine's memory in turns; returns the results in order.
+    """Call all of `workers` at once, but those that share a machine's memory or all cores in turns; returns the results
+    in order.
 
     Args:
         limit_s: time limit of each call. Default: the worker's own timeout.
         spend_limits: limits that pay for the calls. If a limit refuses a call, the worker is not called.
     """
     ledger = Ledger(Budget(), spend_limits=spend_limits)
-    hosts: dict[str, asyncio.Semaphore] = {}
+    hosts: dict[str | None, asyncio.Semaphore] = {}
 
     async def ask(worker: Worker) -> CheckResult:
         host, loaded_at_once = worker.limits.host, worker.limits.loaded_at_once
-        turn = None if host is None else hosts.setdefault(host, asyncio.Semaphore(loaded_at_once))
+        shares = host is not None or worker.takes_all_cores
+        turn = hosts.setdefault(host, asyncio.Semaphore(loaded_at_once)) if shares else None
         request = Request((Message(role="user", content=QUESTION),), seed="check")
         reservation = first_reservation(worker, request.messages)
         async with turn or nullcontext():

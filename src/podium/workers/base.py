@@ -167,6 +167,11 @@ class Worker(ABC):
         """Whether the worker's model computes on this machine."""
         return self.traits.cost == "compute"
 
+    @property
+    def takes_all_cores(self) -> bool:
+        """Whether the worker's model computes on all cores of this machine, so that such models should take turns."""
+        return False
+
     @abstractmethod
     async def answer(self, request: Request) -> Reply:
         """Answer the request. A call without a reply adds what it took to `request.receipt`.

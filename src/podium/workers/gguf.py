@@ -49,6 +49,7 @@ class GgufWorker(OpenAIWorker):
     def __init__(self, spec: GgufSpec, server: GgufServer, connections: Connections) -> None:
         super().__init__(spec, Endpoint(_NOT_STARTED, None, connections), Path(spec.file).stem)
         self._file = spec.file
+        self._threads = spec.threads
         self._server = server
         self._leave = partial(server.leave, spec)
         self._closed = False
@@ -61,6 +62,10 @@ class GgufWorker(OpenAIWorker):
             "made": None if file is None else [file.st_size, file.st_mtime_ns],
             "context": spec.context_tokens,
         }
+
+    @property
+    def takes_all_cores(self) -> bool:
+        return self._threads is None
 
     async def answer(self, request: Request) -> Reply:
         """Call the model once.
