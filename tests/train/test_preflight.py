@@ -114,6 +114,11 @@ def test_preflight_finds_no_problem_in_a_valid_run(
         ({"pool": "none.toml"}, "none.toml: there is no such file"),
         ({"pool_sampling": {"without": ["nobody"]}}, "pool_sampling.without names 'nobody'"),
         ({"tasks": "nothing"}, "There is no task set 'nothing'"),
+        ({"solved_in": "none.parquet"}, "none.parquet"),
+        (
+            {"tasks": "world", "task_limit": None, "solved_in": "none.parquet"},
+            "solved_in: world draws questions that no recording has",
+        ),
         ({"prompt": {"guide": "plan-lists"}}, "TRL samples without a guide"),
         ({"grpo": {"advantage": "maxrl"}}, "grpo.advantage is a setting of the engine shared_prefix"),
         ({"grpo": {"max_tokens": 1000}}, "exceeds the 1,024 that the model can read"),

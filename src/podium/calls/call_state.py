@@ -39,8 +39,8 @@ _FREE_RETRIES = 10
 _LOADED_S = 60.0
 """The longest turn of a loaded model, if calls wait for another that would have to be loaded."""
 _COMPUTING_S = 5.0
-"""The longest turn of a model that takes all cores, if calls wait for another. Two such models at once took 1.5 to 5.7
-times as long as one after the other, since llama.cpp's threads wait for each other."""
+"""The longest turn of a model that takes all cores, if calls wait for another. Two such models at once took 1.6 to 5.7
+times as long for one answer each as one after the other, since llama.cpp's threads wait for each other."""
 _LATENCIES_KEPT = 100
 _MIN_LATENCIES = 20
 """How many answers must be measured before a call can count as slow."""
@@ -236,8 +236,10 @@ class CallState:
         limits, host = worker.limits, worker.limits.host
         if host is None and not worker.takes_all_cores:
             return WorkerChannel(worker)
-        model_hosts, turn_s = self._loop_state.model_hosts, _COMPUTING_S if host is None else _LOADED_S
-        return WorkerChannel(worker, model_hosts.setdefault(host, ModelHost(limits.loaded_at_once, turn_s)))
+        model_host = (
+            ModelHost(1, _COMPUTING_S) if host is None else ModelHost(limits.loaded_at_once, _LOADED_S)
+        )
+        return WorkerChannel(worker, self._loop_state.model_hosts.setdefault(host, model_host))
 
 
 @contextmanager

@@ -35,7 +35,8 @@ class ScoringSettings(Settings):
     """What to do with overlaps: "refuse" the run, or "leave_out" the questions and warn of their number."""
     solved_in: str = ""
     """A recording, NAME.parquet. Training questions that no recorded worker answered right are left out, since a group
-    of plans whose answers are all wrong teaches nothing. Questions that are not in it stay."""
+    of plans whose answers are all wrong teaches only form and price. So are those that only a team would solve.
+    Questions that are not in it stay."""
     pool: str = ""
     """The name of a shipped pool, or a team file."""
     pool_sampling: PoolSampling = PoolSampling()

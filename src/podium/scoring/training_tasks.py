@@ -38,9 +38,12 @@ def open_training_tasks(
         ConfigError: the set is unknown or empty, a held-out set is unknown, or they share questions and `on_overlap`
             does not allow it; or `solved_in` is no recording, or no question of it was answered right.
     """
-    size = settings.task_limit or (_GENERATED_TASKS if settings.tasks in generated_names() else ALL_TASKS)
+    generated = settings.tasks in generated_names()
+    size = settings.task_limit or (_GENERATED_TASKS if generated else ALL_TASKS)
     own = _open_whole(settings.tasks)
-    opened = own.pop("train", None) or open_tasks(settings.tasks, "train", size=size, pool=pool)
+    opened = own.pop("train", None) or open_tasks(
+        settings.tasks, "train", size=size if generated else ALL_TASKS, pool=pool
+    )
     for warning in warnings_of(opened):
         on_warning(warning)
     tasks = _solved(settings, list(opened), on_warning) if settings.solved_in else list(opened)

@@ -98,9 +98,10 @@ async def check_workers(
     hosts: dict[str | None, asyncio.Semaphore] = {}
 
     async def ask(worker: Worker) -> CheckResult:
-        host, loaded_at_once = worker.limits.host, worker.limits.loaded_at_once
+        host = worker.limits.host
+        at_once = 1 if host is None else worker.limits.loaded_at_once
         shares = host is not None or worker.takes_all_cores
-        turn = hosts.setdefault(host, asyncio.Semaphore(loaded_at_once)) if shares else None
+        turn = hosts.setdefault(host, asyncio.Semaphore(at_once)) if shares else None
         request = Request((Message(role="user", content=QUESTION),), seed="check")
         reservation = first_reservation(worker, request.messages)
         async with turn or nullcontext():

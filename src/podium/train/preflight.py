@@ -255,6 +255,11 @@ async def _open_questions(
 
 def _open_tasks(settings: TrainSettings, pool: Pool, on_warning: Callable[[str], None]) -> Mapping[str, Task]:
     if has_generated_tasks(settings):
+        if settings.solved_in:
+            raise ConfigError(
+                f"solved_in: {settings.tasks} draws questions that no recording has; leave it out.",
+                ("solved_in",),
+            )
         return _generated_tasks(settings, on_warning)
     if settings.curriculum:
         raise ConfigError(
