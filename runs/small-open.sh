@@ -17,7 +17,6 @@ cd "$(dirname "$0")/.."
 bin=$PWD/.venv/bin home=runs/small-open
 tasks=research/configs/tasks/small-open.toml
 recipe=(--config configs/train/small-open.toml)
-solved=(solved_in="$home/ways.parquet")  # the questions that some single way solved
 cache=(--cache "$home/answers.sqlite")
 mkdir -p "$home"
 if [ -d "$home/hub" ]; then export HF_HOME=$PWD/$home/hub HF_HUB_OFFLINE=1; fi
@@ -64,7 +63,8 @@ case $step in
     "$bin/podium" train --run "$home/form" "${recipe[@]}" --stage sft "$@"
     ;;
   train)
-    "$bin/podium" train --run "$home/conductor-$1" "${recipe[@]}" "${cache[@]}" "${solved[@]}" seed="$1" start="$home/form/policy" "${@:2}"
+    "$bin/podium" train --run "$home/conductor-$1" "${recipe[@]}" "${cache[@]}" seed="$1" start="$home/form/policy" \
+      solved_in="$home/ways.parquet" "${@:2}"
     ;;
   unseen)
     "$bin/podium" train --run "$home/unseen-$1" "${recipe[@]}" "${cache[@]}" seed="$1" start="$home/form/policy" \

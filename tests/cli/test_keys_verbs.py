@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from podium.errors import UsageError
-from podium.server.keys import Keys, is_loopback, open_key_store
+from podium.server.keys import Keys, open_key_store
+from podium.workers.chat.endpoint import is_loopback
 from refused_commands import one_sentence
 
 KEPT = Path("kept") / "keys.sqlite"

@@ -160,11 +160,7 @@ async def test_models_without_threads_of_their_own_compute_one_after_the_other(t
     plan = Workflow((Step(0, "Answer."), Step(1, "Answer."), Step(0, "Join.", Access(all=True))))
     trace = await Runner(PrewrittenPlans((Plan("", plan),)), pool).answer(Question(text="Name a colour."))
     await pool.close()
-    attempts = sorted(
-        attempt
-        for span in trace.spans
-        for attempt in [(span.attempts[0].started_s, span.attempts[0].ended_s)]
-    )
+    attempts = sorted((one.started_s, one.ended_s) for span in trace.spans for one in span.attempts)
     assert len(attempts) == 3
     assert all(ended <= began for (_, ended), (began, _) in pairwise(attempts))
 

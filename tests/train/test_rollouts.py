@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 import torch
 
+from letter_codec import LetterCodec
 from podium.scoring import RolloutRequest, Score
 from podium.train.ranks import Ranks
 from podium.train.rollouts import OnEnd, RolloutCollector, RolloutSample, RoundSampling
@@ -16,19 +17,6 @@ from podium.train.schedule import ScheduledGroup
 from podium.types import Message
 
 END = 1
-
-
-class Codec:
-    """A token for each character."""
-
-    def encode(self, messages: Sequence[Message]) -> list[int]:
-        return [ord(letter) for letter in messages[0].content]
-
-    def encode_completion(self, text: str) -> list[int]:
-        return [ord(letter) for letter in text]
-
-    def decode(self, tokens: Sequence[int]) -> str:
-        return "".join(map(chr, tokens))
 
 
 class Scored:
@@ -81,7 +69,7 @@ async def test_plans_wait_for_the_last_one_if_workers_and_policy_share_cores(
     rollouts = RolloutCollector(
         scoring,
         loop,
-        Codec(),
+        LetterCodec(),
         rounds=1,
         discount=0.0,
         max_prompt_tokens=9,

@@ -17,9 +17,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from podium.errors import APIError
 from podium.server.api_errors import forbidden, invalid, send_error
 from podium.server.in_flight import SAFE_METHODS
-from podium.server.keys.keys import is_loopback
 from podium.server.monitoring import OTHER, Metrics
 from podium.server.service import Service
+from podium.workers.chat.endpoint import is_loopback
 
 _CARELESS = re.compile("//|./$|^/v1/v1/")
 """Matches paths that clients have joined carelessly from an address and a path."""

@@ -12,7 +12,7 @@ from aiohttp.abc import AbstractStreamWriter
 
 from podium.workers.base import ENDPOINT
 from podium.workers.chat.chat_worker import ChatWorker
-from podium.workers.chat.endpoint import Endpoint, is_here
+from podium.workers.chat.endpoint import Endpoint, is_loopback
 from podium.workers.chat.failures import Failures
 from podium.workers.chat.request_body import MaxTokensKey
 from podium.workers.chat.response_reader import ResponseReader
@@ -71,7 +71,7 @@ class OpenAIWorker(ChatWorker):
 
     @property
     def computes_here(self) -> bool:
-        return is_here(self._endpoint.host)
+        return is_loopback(self._endpoint.host)
 
     def call_at(self, endpoint: Endpoint) -> None:
         """Make further calls at this endpoint."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from types import SimpleNamespace
@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from trl.generation import vllm_generation
 
+from letter_codec import LetterCodec
 from podium.scoring import RolloutRequest, Score
 from podium.train.ranks import Ranks as OneRank
 from podium.train.rollouts import RolloutCollector, RolloutSample
@@ -21,19 +22,6 @@ from podium.train.trl.sampler import TRLSampler
 from podium.types import Message
 
 END, ROOM = 1, 10
-
-
-class Codec:
-    """A token for each character."""
-
-    def encode(self, messages: Sequence[Message]) -> list[int]:
-        return [ord(letter) for letter in messages[0].content]
-
-    def encode_completion(self, text: str) -> list[int]:
-        return [ord(letter) for letter in text]
-
-    def decode(self, tokens: Sequence[int]) -> str:
-        return "".join(map(chr, tokens))
 
 
 class Echoed:
@@ -144,7 +132,7 @@ async def test_rank_with_too_long_prompts_takes_no_completion_of_another_rank(
         rollouts = RolloutCollector(
             Echoed(),
             loop,
-            Codec(),
+            LetterCodec(),
             rounds=1,
             discount=0.0,
             max_prompt_tokens=ROOM,

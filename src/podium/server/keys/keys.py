@@ -6,12 +6,10 @@ On any interface except loopback, a key is always required. Only the public begi
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import math
 import os
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from functools import lru_cache
 from pathlib import Path
 
 from podium.errors import APIError, UsageError
@@ -26,6 +24,7 @@ from podium.server.keys.key_store import (
     matches_digest,
     public_part,
 )
+from podium.workers.chat.endpoint import is_loopback
 
 _FRESH_S = 1.0
 """Seconds for which keys that were read are used again. A removed key is refused after this time at the latest."""
@@ -197,14 +196,3 @@ def open_key_store(
     if "://" in location:
         return KeyStore(location)
     return KeyStore(Path(location).expanduser().with_name(FILE), create=create)
-
-
-@lru_cache(256)
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address. Of all names, only "localhost" counts."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False

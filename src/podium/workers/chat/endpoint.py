@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit
@@ -112,7 +113,7 @@ def _proxy(scheme: str, host: str) -> str | None:
     """
     proxies = getproxies()
     proxy = (proxies.get(scheme) or proxies.get("all") or "").strip()
-    if not proxy or is_here(host) or proxy_bypass(host):
+    if not proxy or is_loopback(host) or proxy_bypass(host):
         return None
     kind, separator, _ = proxy.partition("://")
     if not separator:
@@ -126,12 +127,15 @@ def _proxy(scheme: str, host: str) -> str | None:
     return proxy
 
 
-def is_here(host: str) -> bool:
-    """Whether a host is this machine."""
+@lru_cache(256)
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address. Of all names, only "localhost" counts."""
+    if host.lower() == "localhost":
+        return True
     try:
-        return ip_address(host).is_loopback
+        return ip_address(host.strip("[]")).is_loopback
     except ValueError:
-        return host == "localhost"
+        return False
 
 
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
