@@ -4,6 +4,7 @@ import sqlite3
 import subprocess
 import tempfile
 import threading
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -218,24 +219,31 @@ def test_a_locked_file_keeps_traces_waiting_and_loses_none(tmp_path, make_trace,
 
 
 def test_close_spills_unflushed_traces_without_another_write_attempt(tmp_path, make_trace, monkeypatch):
-    begun = []
+    tries = 0
+    under_way = threading.Event()
 
     def refuse(table: TraceRows, rows: list[TraceRow]) -> None:
-        begun.append(closing_now)
+        nonlocal tries
+        tries += 1
+        if tries == 2:
+            under_way.set()
+            while store._queue._close_by is None:
+                time.sleep(0.001)
         raise StoreError("The file is locked.", retryable=True)
 
-    closing_now = False
+    monkeypatch.setattr("podium.store.write_queue._RECENT_S", 3600.0)
     monkeypatch.setattr(TraceRows, "write", refuse)
     store = TraceStore(tmp_path / "t.sqlite")
-    store.add(make_trace())
+    store.add(make_trace("a" * 32))
     with pytest.raises(StoreError, match="locked"):
         store.flush()
-    closing_now = True
+    under_way.wait()
+    store.add(make_trace("b" * 32))  # No try has it in hand.
     with pytest.raises(StoreError, match="unwritten"):
         store.close()
-    assert not any(begun)
-    (spilled,) = tmp_path.glob("unwritten-*.jsonl")
-    assert Trace.model_validate_json(spilled.read_text()) == make_trace()
+    assert tries == 2
+    spilled = [line for file in tmp_path.glob("unwritten-*.jsonl") for line in file.read_text().splitlines()]
+    assert {Trace.model_validate_json(line).id for line in spilled} == {"a" * 32, "b" * 32}
 
 
 def test_spilled_traces_are_found_however_the_store_is_named(tmp_path, make_trace, monkeypatch):

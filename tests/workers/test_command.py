@@ -357,13 +357,13 @@ async def family(folder: Path) -> list[int]:
     return [int(pid) for pid in (folder / "pids").read_text().split()]
 
 
-@pytest.mark.parametrize("end", ["cancelled", "timed out"])
+@pytest.mark.parametrize("end", ["cancelled", "cancelled at its start", "timed out"])
 async def test_cancelled_command_is_killed_with_all_its_children(tmp_path: Path, end: str) -> None:
     worker = worker_of(tmp_path, FAMILY + "signal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(600)")
     before, open_before = children(), descriptors()
 
     async def ask() -> Reply:
-        if end == "cancelled":
+        if end != "timed out":
             return await worker.answer(HELLO)
         async with asyncio.timeout(600) as limit:
             limits.append(limit)
@@ -371,13 +371,18 @@ async def test_cancelled_command_is_killed_with_all_its_children(tmp_path: Path,
 
     limits: list[asyncio.Timeout] = []
     task = asyncio.create_task(ask())
+    if end == "cancelled at its start":
+        while children() == before:  # noqa: ASYNC110 - nobody tells us
+            await asyncio.sleep(0)
+        while not (tmp_path / "pids").exists():
+            time.sleep(0.01)  # noqa: ASYNC251 - the event loop has not yet opened the program's pipes
     pids = await family(tmp_path)
     assert all(alive(pid) for pid in pids)
-    if end == "cancelled":
+    if end != "timed out":
         task.cancel()
     else:
         limits[0].reschedule(asyncio.get_running_loop().time())
-    with pytest.raises(asyncio.CancelledError if end == "cancelled" else TimeoutError):
+    with pytest.raises(TimeoutError if end == "timed out" else asyncio.CancelledError):
         await task
     assert children() == before  # The program itself was waited for: no zombie.
     await gone(*pids)

@@ -105,14 +105,7 @@ class CommandWorker(Worker):
     async def _run(self, input_: bytes) -> tuple[_Program, int]:
         """Write `input_`, and wait until the program ends. Returns what it wrote, and its exit status, or the negative
         number of the signal that killed it."""
-        try:
-            transport, program = await asyncio.get_running_loop().subprocess_exec(
-                _Program, *self._command, cwd=self._folder, env=self._environment, start_new_session=True
-            )
-        except OSError as error:
-            raise self._error(
-                f"cannot be started ({error.strerror})", "connection", retryable=error.errno in _RETRYABLE
-            ) from None
+        transport, program = await self._start()
         try:
             # No check by class: the transports of uvloop do not derive from those of asyncio.
             stdin = cast(asyncio.WriteTransport, transport.get_pipe_transport(0))
@@ -120,14 +113,30 @@ class CommandWorker(Worker):
             stdin.write_eof()
             await program.ended.wait()
         finally:
-            program.kill()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_MAX_DEATH_S):
-                    await program.closed.wait()
-            transport.close()
+            await program.end(transport)
         status = transport.get_returncode()
         assert status is not None
         return program, status
+
+    async def _start(self) -> tuple[asyncio.SubprocessTransport, _Program]:
+        """Start the program. A call that is cancelled meanwhile waits for the start, to kill all: asyncio would kill
+        the program alone, and wait until its children end too."""
+        starting = asyncio.ensure_future(
+            asyncio.get_running_loop().subprocess_exec(
+                _Program, *self._command, cwd=self._folder, env=self._environment, start_new_session=True
+            )
+        )
+        try:
+            return await asyncio.shield(starting)
+        except OSError as error:
+            raise self._error(
+                f"cannot be started ({error.strerror})", "connection", retryable=error.errno in _RETRYABLE
+            ) from None
+        except asyncio.CancelledError:
+            with suppress(OSError):
+                transport, program = await starting
+                await program.end(transport)
+            raise
 
     def _last_error_lines(self, errors: bytes) -> str:
         """The last lines of the standard error. Secrets are removed before the text is cut, since half a key is a
@@ -169,6 +178,14 @@ class _Program(asyncio.SubprocessProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed.set()
+
+    async def end(self, transport: asyncio.SubprocessTransport) -> None:
+        """Kill what still runs, and wait for it and for what it wrote."""
+        self.kill()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_MAX_DEATH_S):
+                await self.closed.wait()
+        transport.close()
 
     def kill(self) -> None:
         with suppress(ProcessLookupError, PermissionError):
