@@ -28,6 +28,7 @@ from podium.workers.scripted import ScriptedWorker
 from podium.workflow import Access, Step, Workflow
 from podium_testing import Answer, FaultServer, SwappedModels
 
+ONE = Workflow((Step(0, "Answer."),))
 CHAIN = Workflow((Step(0, "Draft."), Step(1, "Check.", Access(all=True)), Step(2, "Join.", Access(all=True))))
 
 
@@ -104,6 +105,10 @@ async def test_models_that_take_all_cores_compute_one_after_the_other(alone: boo
     trace = await Runner(PrewrittenPlans((Plan("", plan),)), pool).answer(Question(text="2 + 2?"))
 
     assert (trace.status, max(most)) == ("ok", at_once)
+    most.clear()
+    teams = [Runner(PrewrittenPlans((Plan("", ONE),)), Pool([worker])) for worker in pool]
+    traces = await asyncio.gather(*(team.answer(Question(text="2 + 2?")) for team in teams))
+    assert ([trace.status for trace in traces], max(most)) == (["ok"] * 3, at_once)
     most.clear()
     assert all(result.answered for result in await check_workers(pool))
     assert max(most) == at_once

@@ -14,6 +14,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
+from weakref import WeakKeyDictionary
 
 from podium.calls.circuit_breaker import CircuitBreaker
 from podium.calls.input_bound import InputTokenBound
@@ -41,6 +42,8 @@ _LOADED_S = 60.0
 _COMPUTING_S = 5.0
 """The longest turn of a model that takes all cores, if calls wait for another. Two such models at once took 1.6 to 5.7
 times as long for one answer each as one after the other, since llama.cpp's threads wait for each other."""
+_THIS_MACHINE: WeakKeyDictionary[asyncio.AbstractEventLoop, ModelHost] = WeakKeyDictionary()
+"""Whose cores the models of all teams take in turns, by event loop."""
 _LATENCIES_KEPT = 100
 _MIN_LATENCIES = 20
 """How many answers must be measured before a call can count as slow."""
@@ -138,8 +141,8 @@ class _LoopState:
 
     def __init__(self) -> None:
         self.channels: dict[str, WorkerChannel] = {}
-        self.model_hosts: dict[str | None, ModelHost] = {}
-        """By `Limits.host`. None stands for this machine, whose cores models take in turns."""
+        self.model_hosts: dict[str, ModelHost] = {}
+        """By `Limits.host`."""
         self.first_call_lock = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -234,12 +237,13 @@ class CallState:
 
     def _open(self, worker: Worker) -> WorkerChannel:
         limits, host = worker.limits, worker.limits.host
-        if host is None and not worker.takes_all_cores:
-            return WorkerChannel(worker)
-        model_host = (
-            ModelHost(1, _COMPUTING_S) if host is None else ModelHost(limits.loaded_at_once, _LOADED_S)
-        )
-        return WorkerChannel(worker, self._loop_state.model_hosts.setdefault(host, model_host))
+        if host is not None:
+            model_host = ModelHost(limits.loaded_at_once, _LOADED_S)
+            return WorkerChannel(worker, self._loop_state.model_hosts.setdefault(host, model_host))
+        if worker.takes_all_cores:
+            here = _THIS_MACHINE.setdefault(asyncio.get_running_loop(), ModelHost(1, _COMPUTING_S))
+            return WorkerChannel(worker, here)
+        return WorkerChannel(worker)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from dataclasses import dataclass
+from weakref import WeakSet
 
 from podium.types import Limits
 from podium.workers.base import Worker
@@ -252,8 +253,8 @@ class ModelHost:
     def __init__(self, loaded_at_once: int, longest_turn_s: float) -> None:
         self._loaded_at_once = loaded_at_once
         self._longest_turn_s = longest_turn_s
-        self._queues: dict[str, list[RateLimiter]] = {}
-        """The queues of each model's workers."""
+        self._queues: dict[str, WeakSet[RateLimiter]] = {}
+        """The queues of each model's workers, of the teams that are still open."""
         self._loaded: dict[str, float] = {}
         """When each loaded model was loaded. The earliest comes first."""
         self._swap: asyncio.TimerHandle | None = None
@@ -265,7 +266,7 @@ class ModelHost:
 
     def add(self, model: str, queue: RateLimiter) -> None:
         """Add the queue of one more worker of the model."""
-        self._queues.setdefault(model, []).append(queue)
+        self._queues.setdefault(model, WeakSet()).add(queue)
 
     def admits(self, model: str) -> bool:
         """Whether a call of the model may begin now. If not, the model's queues are told later to begin calls."""
