@@ -29,6 +29,8 @@ from podium.train.random_plans import random_plan, random_thought
 from podium.train.settings import TrainSettings
 from podium.types import Message, Question
 from podium.workflow import Acceptance, PlanError, PlanRules, Workflow, parse, render
+from podium.workflow.literal import Item
+from podium.workflow.search import find_plan
 
 _MESSAGES = TypeAdapter(Annotated[tuple[Message, ...], Field(min_length=1)])
 _MAX_POOL_DRAWS = 64
@@ -111,18 +113,18 @@ async def _from_file(
             raise ConfigError(f"{location}: {read.error}.")
         if "question" in row and "plan" in row:
             written = _text_of(row, "plan", location)
-            plan = _parse(written, settings, len(session.pool))
+            names = session.pool.names
+            plan = _parse(written, settings, names)
             if not isinstance(plan, Workflow):
                 raise ConfigError(
                     f"{location}: the plan cannot be run: {getattr(plan, 'message', 'it is empty.')}"
                 )
-            names = session.pool.names
             line = location.rpartition(" ")[2]
             request = _draw_request(session, f"sft/{settings.seed}/{line}", _worker_names([plan], names))
             if request is None:
                 raise ConfigError(f"{location}: pool_sampling does not offer the plan's workers together.")
             messages = session.messages(Question(text=_text_of(row, "question", location)), request)
-            completion = _as_shown(written, plan, names, session.pool_of(request).names)
+            completion = _as_shown(settings, written, plan, names, session.pool_of(request).names)
         elif "messages" in row and "completion" in row:
             try:
                 messages = _MESSAGES.validate_python(row["messages"])
@@ -175,8 +177,8 @@ def _examples_of_trace(
     for round_ in trace.rounds:
         if round_.error is not None or round_.plan.reason is not None or round_.plan.edited:
             return  # The plan that ran is not the plan that the planner wrote.
-        completion = _as_shown(round_.plan.text, round_.workflow, names, shown_names)
-        plan = _parse(completion, settings, len(shown_names), later_round=bool(earlier_rounds))
+        completion = _as_shown(settings, round_.plan.text, round_.workflow, names, shown_names)
+        plan = _parse(completion, settings, shown_names, later_round=bool(earlier_rounds))
         if not isinstance(plan, PlanError):
             yield TrainingExample(session.messages(trace.question, request, earlier_rounds), completion)
         if round_.workflow is not None:
@@ -185,13 +187,14 @@ def _examples_of_trace(
 
 
 def _parse(
-    completion: str, settings: TrainSettings, workers: int, *, later_round: bool = False
+    completion: str, settings: TrainSettings, names: Sequence[str], *, later_round: bool = False
 ) -> Workflow | Acceptance | PlanError:
     """The decision that this text would be if the policy had written it."""
     return parse(
         completion,
         PlanRules(
-            workers=workers,
+            workers=len(names),
+            names=names,
             max_steps=settings.max_steps,
             later_round=later_round,
             access=settings.prompt.access,
@@ -232,15 +235,27 @@ def _worker_names(plans: Iterable[Workflow], names: Sequence[str]) -> set[str]:
     return {names[step.worker] for plan in plans for step in plan.steps}
 
 
-def _as_shown(text: str, plan: Workflow | None, names: Sequence[str], shown_names: Sequence[str]) -> str:
+def _as_shown(
+    settings: TrainSettings,
+    text: str,
+    plan: Workflow | None,
+    names: Sequence[str],
+    shown_names: Sequence[str],
+) -> str:
     """The completion for a plan over the workers `names`, if the prompt shows the workers `shown_names`.
 
-    If workers have other numbers in the prompt, only the lists are kept, since the text around them uses the old
-    numbers.
+    If workers have other numbers in the prompt, or the plan another form than it asks for, only the plan is kept, since
+    the text around it uses the old ones. A structured plan that names its workers is right in any order of them.
     """
-    if plan is None or (text.strip() and tuple(names) == tuple(shown_names)):
+    if plan is None:
         return text
-    return render(renumber_workers(plan, _shown_numbers(names, shown_names)))
+    form, shown = settings.prompt.form, renumber_workers(plan, _shown_numbers(names, shown_names))
+    is_structured = isinstance(find_plan(text, truncated=False, form=form), Item)
+    if text.strip() and is_structured == (form == "structured"):
+        same = tuple(names) == tuple(shown_names)
+        if same or (is_structured and _parse(text, settings, shown_names) == shown):
+            return text
+    return render(shown, form, names=shown_names if settings.prompt.pool == "described" else ())
 
 
 def _shown_numbers(names: Sequence[str], shown_names: Sequence[str]) -> dict[int, int]:

@@ -154,6 +154,35 @@ async def test_a_teachers_plan_is_learned_over_pools_as_training_draws_them(
             assert [dict(offered)[str(step.worker)] for step in plan.steps] == names
 
 
+async def test_a_teachers_plan_is_learned_in_the_form_that_the_prompt_asks_for(
+    settings: Settings, tmp_path: Path
+) -> None:
+    pool = open_pool(settings["pool"])
+    first, third = pool.names[0], pool.names[2]
+    named = (
+        f'{{"thought": "{third}, then {first}.", "steps": [{{"worker": "{third}", "subtask": "Add.", "sees": []}}, '
+        f'{{"worker": "{first}", "subtask": "Check.", "sees": ["all"]}}]}}'
+    )
+    numbered = named.replace(f'"worker": "{third}"', '"worker": 2').replace(
+        f'"worker": "{first}"', '"worker": 0'
+    )
+    path = tmp_path / "plans.jsonl"
+    settings |= {"pool_sampling": DRAWN["pool_sampling"], "prompt": {"style": "short", "form": "structured"}}
+
+    for written in (named, numbered, PLAN):
+        path.write_text((json.dumps({"question": "1 + 1?", "plan": written}) + "\n") * 8)
+        for example in await _collected(settings | {"sft": {"examples": str(path)}}):
+            shown = re.findall(r"^- (\w+):", example.messages[-1].content, re.MULTILINE)
+            plan = parse(example.completion, PlanRules(workers=len(shown), names=shown))
+            assert isinstance(plan, Workflow)
+            assert [(shown[step.worker], step.subtask) for step in plan.steps] == [
+                (third, "Add."),
+                (first, "Check."),
+            ]
+            assert written != named or example.completion == named
+            assert example.completion.startswith("{")
+
+
 async def test_plans_of_an_examples_file_are_parsed_like_policy_plans(
     settings: Settings, tmp_path: Path
 ) -> None:
