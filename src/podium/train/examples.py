@@ -177,7 +177,8 @@ def _examples_of_trace(
     for round_ in trace.rounds:
         if round_.error is not None or round_.plan.reason is not None or round_.plan.edited:
             return  # The plan that ran is not the plan that the planner wrote.
-        completion = _as_shown(settings, round_.plan.text, round_.workflow, names, shown_names)
+        decision = round_.workflow or Acceptance()
+        completion = _as_shown(settings, round_.plan.text, decision, names, shown_names)
         plan = _parse(completion, settings, shown_names, later_round=bool(earlier_rounds))
         if not isinstance(plan, PlanError):
             yield TrainingExample(session.messages(trace.question, request, earlier_rounds), completion)
@@ -194,7 +195,7 @@ def _parse(
         completion,
         PlanRules(
             workers=len(names),
-            names=names,
+            names=names if settings.prompt.pool == "described" else (),
             max_steps=settings.max_steps,
             later_round=later_round,
             access=settings.prompt.access,
@@ -238,7 +239,7 @@ def _worker_names(plans: Iterable[Workflow], names: Sequence[str]) -> set[str]:
 def _as_shown(
     settings: TrainSettings,
     text: str,
-    plan: Workflow | None,
+    plan: Workflow | Acceptance,
     names: Sequence[str],
     shown_names: Sequence[str],
 ) -> str:
@@ -247,13 +248,13 @@ def _as_shown(
     If workers have other numbers in the prompt, or the plan another form than it asks for, only the plan is kept, since
     the text around it uses the old ones. A structured plan that names its workers is right in any order of them.
     """
-    if plan is None:
-        return text
-    form, shown = settings.prompt.form, renumber_workers(plan, _shown_numbers(names, shown_names))
+    form, shown = settings.prompt.form, plan
+    if isinstance(plan, Workflow):
+        shown = renumber_workers(plan, _shown_numbers(names, shown_names))
     is_structured = isinstance(find_plan(text, truncated=False, form=form), Item)
     if text.strip() and is_structured == (form == "structured"):
-        same = tuple(names) == tuple(shown_names)
-        if same or (is_structured and _parse(text, settings, shown_names) == shown):
+        stays = tuple(names) == tuple(shown_names) or isinstance(plan, Acceptance)
+        if _parse(text, settings, shown_names, later_round=True) == shown if is_structured else stays:
             return text
     return render(shown, form, names=shown_names if settings.prompt.pool == "described" else ())
 
