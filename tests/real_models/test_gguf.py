@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from model_files import MODELS
+from podium.concurrency.child_process import ChildProcess
 from podium.errors import ConfigError, WorkerError
 from podium.planners.planner import PrewrittenPlans
 from podium.team.runner import Runner
@@ -121,7 +122,18 @@ async def test_a_crash_ends_the_process_alone_and_the_next_call_starts_another()
     await worker.close()
 
 
-async def test_closing_a_worker_while_its_model_loads_ends_the_process():
+@pytest.mark.parametrize("seconds", [0.0, 0.5])
+async def test_closing_a_worker_while_its_model_loads_ends_the_process(
+    monkeypatch: pytest.MonkeyPatch, seconds: float
+):
+    class Slow(ChildProcess):
+        """A process that its thread hears of some time after it began."""
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            time.sleep(seconds)
+
+    monkeypatch.setattr("podium.workers.gguf.ChildProcess", Slow)
     (worker,) = workers(BuildContext(), "only")
     answering = asyncio.create_task(worker.answer(ASKED))
     while not children(os.getpid()):  # noqa: ASYNC110 - a thread starts it

@@ -168,7 +168,8 @@ class GgufServer:
         child, self._child = self._child, None
         if child is not None:
             child.stop()  # After this, no thread reads from the child any more.
-            with self._reading:
+        with self._reading:  # A thread that is about to have a child ends it, once no worker is left.
+            if child is not None:
                 child.close()
 
     def _make_room(self) -> None:
