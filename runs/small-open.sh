@@ -5,7 +5,7 @@
 #   runs/small-open.sh record        each model alone, step by step and by a program; three answers of the best way
 #   runs/small-open.sh form          supervised: the form of a plan
 #   runs/small-open.sh train SEED    reinforcement, seeds 0 to 2
-#   runs/small-open.sh unseen SEED   the same without qwen-0.5b
+#   runs/small-open.sh unseen SEED   the same without qwen-0.5b: all pools are the five others
 #   runs/small-open.sh plans         fixed plans on validation; the best becomes runs/small-open/plan.txt
 #   runs/small-open.sh validation    the table on validation questions
 #   runs/small-open.sh test          the table, once

@@ -77,7 +77,7 @@ def test_workers_of_one_machine_must_agree_on_loaded_at_once(tmp_path: Path) -> 
 class Computing(Worker):
     """A model on this machine, which notes how many models compute at the same time."""
 
-    def __init__(self, name: str, computing: set[str], most: list[int], *, alone: bool) -> None:
+    def __init__(self, name: str, computing: set[int], most: list[int], *, alone: bool) -> None:
         self.profile = Profile(name=name)
         self._computing, self._most, self._alone = computing, most, alone
 
@@ -86,17 +86,17 @@ class Computing(Worker):
         return self._alone
 
     async def answer(self, request: Request) -> Reply:
-        self._computing.add(self.profile.name)
+        self._computing.add(id(self))
         for _ in range(9):
             self._most.append(len(self._computing))
             await asyncio.sleep(0)
-        self._computing.discard(self.profile.name)
+        self._computing.discard(id(self))
         return Reply("4", Usage())
 
 
 @pytest.mark.parametrize(("alone", "at_once"), [(True, 1), (False, 3)])
 async def test_models_that_take_all_cores_compute_one_after_the_other(alone: bool, at_once: int) -> None:
-    computing: set[str] = set()
+    computing: set[int] = set()
     most: list[int] = []
     pool = Pool([Computing(name, computing, most, alone=alone) for name in "abc"])
     steps = tuple(Step(number, "Answer.") for number in range(3))
@@ -106,7 +106,8 @@ async def test_models_that_take_all_cores_compute_one_after_the_other(alone: boo
 
     assert (trace.status, max(most)) == ("ok", at_once)
     most.clear()
-    teams = [Runner(PrewrittenPlans((Plan("", ONE),)), Pool([worker])) for worker in pool]
+    same = [Computing("a", computing, most, alone=alone) for _ in range(3)]
+    teams = [Runner(PrewrittenPlans((Plan("", ONE),)), Pool([worker])) for worker in same]
     traces = await asyncio.gather(*(team.answer(Question(text="2 + 2?")) for team in teams))
     assert ([trace.status for trace in traces], max(most)) == (["ok"] * 3, at_once)
     most.clear()

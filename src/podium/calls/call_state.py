@@ -43,7 +43,7 @@ _COMPUTING_S = 5.0
 """The longest turn of a model that takes all cores, if calls wait for another. Two such models at once took 1.6 to 5.7
 times as long for one answer each as one after the other, since llama.cpp's threads wait for each other."""
 _THIS_MACHINE: WeakKeyDictionary[asyncio.AbstractEventLoop, ModelHost] = WeakKeyDictionary()
-"""Whose cores the models of all teams take in turns, by event loop."""
+"""By event loop: the turns of the models that take all cores, whichever team they are of."""
 _LATENCIES_KEPT = 100
 _MIN_LATENCIES = 20
 """How many answers must be measured before a call can count as slow."""
@@ -82,9 +82,9 @@ def _forget_old(times: deque[float], now: float) -> None:
 class WorkerChannel:
     """The channel to one worker, which all its calls on one event loop share."""
 
-    def __init__(self, worker: Worker, model_host: ModelHost | None = None) -> None:
+    def __init__(self, worker: Worker, model_host: ModelHost | None = None, model: str | None = None) -> None:
         self.worker = worker
-        self.rate_limiter = RateLimiter(worker.limits, model_host, model_key(worker))
+        self.rate_limiter = RateLimiter(worker.limits, model_host, model or model_key(worker))
         self.breaker = CircuitBreaker(worker.limits)
         self.retry_budget = RetryBudget()
         self.input_bound = InputTokenBound(worker)
@@ -242,7 +242,8 @@ class CallState:
             return WorkerChannel(worker, self._loop_state.model_hosts.setdefault(host, model_host))
         if worker.takes_all_cores:
             here = _THIS_MACHINE.setdefault(asyncio.get_running_loop(), ModelHost(1, _COMPUTING_S))
-            return WorkerChannel(worker, here)
+            # Each team has processes of its own, also for a file that another team serves too.
+            return WorkerChannel(worker, here, f"{model_key(worker)} {id(self._loop_state)}")
         return WorkerChannel(worker)
 
 

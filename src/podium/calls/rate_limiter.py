@@ -254,7 +254,7 @@ class ModelHost:
         self._loaded_at_once = loaded_at_once
         self._longest_turn_s = longest_turn_s
         self._queues: dict[str, WeakSet[RateLimiter]] = {}
-        """The queues of each model's workers, of the teams that are still open."""
+        """The queues of each model's workers, while anything else holds them."""
         self._loaded: dict[str, float] = {}
         """When each loaded model was loaded. The earliest comes first."""
         self._swap: asyncio.TimerHandle | None = None
@@ -266,6 +266,7 @@ class ModelHost:
 
     def add(self, model: str, queue: RateLimiter) -> None:
         """Add the queue of one more worker of the model."""
+        self._queues = {name: some for name, some in self._queues.items() if some or name in self._loaded}
         self._queues.setdefault(model, WeakSet()).add(queue)
 
     def admits(self, model: str) -> bool:

@@ -7,6 +7,7 @@ messages, since they may be for another pool.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,9 +29,10 @@ from podium.trace import Trace
 from podium.train.random_plans import random_plan, random_thought
 from podium.train.settings import TrainSettings
 from podium.types import Message, Question
-from podium.workflow import Acceptance, PlanError, PlanRules, Workflow, parse, render
+from podium.workflow import Acceptance, PlanError, PlanForm, PlanRules, Workflow, parse, render
 from podium.workflow.literal import Item
 from podium.workflow.search import find_plan
+from podium.workflow.structured import read_columns
 
 _MESSAGES = TypeAdapter(Annotated[tuple[Message, ...], Field(min_length=1)])
 _MAX_POOL_DRAWS = 64
@@ -245,18 +247,28 @@ def _as_shown(
 ) -> str:
     """The completion for a plan over the workers `names`, if the prompt shows the workers `shown_names`.
 
-    If workers have other numbers in the prompt, or the plan another form than it asks for, only the plan is kept, since
-    the text around it uses the old ones. A structured plan that names its workers is right in any order of them.
+    The text is kept if its form and its workers are right in this prompt; those of an acceptance always are. Else only
+    the plan is kept, since the text around it uses other numbers, names or another form.
     """
-    form, shown = settings.prompt.form, plan
+    form: PlanForm = "lists" if settings.prompt.style == "brief" else settings.prompt.form
+    shown_as = shown_names if settings.prompt.pool == "described" else ()
+    shown = plan
     if isinstance(plan, Workflow):
         shown = renumber_workers(plan, _shown_numbers(names, shown_names))
-    is_structured = isinstance(find_plan(text, truncated=False, form=form), Item)
-    if text.strip() and is_structured == (form == "structured"):
+    found = find_plan(text)
+    if text.strip() and isinstance(found, Item) == (form == "structured"):
         stays = tuple(names) == tuple(shown_names) or isinstance(plan, Acceptance)
-        if _parse(text, settings, shown_names, later_round=True) == shown if is_structured else stays:
+        if isinstance(found, Item) and isinstance(shown, Workflow) and shown_as:
+            stays = _parse(text, settings, names, later_round=True) == plan
+            columns = read_columns(found, later_round=True) if stays else None
+            written = [item.value for item in columns.workers] if columns is not None else []
+            absent = (name for name in names if name not in shown_names)
+            stays = written == [shown_as[step.worker] for step in shown.steps] and not any(
+                re.search(rf"\b{re.escape(name)}\b", text) for name in absent
+            )
+        if stays:
             return text
-    return render(shown, form, names=shown_names if settings.prompt.pool == "described" else ())
+    return render(shown, form, names=shown_as)
 
 
 def _shown_numbers(names: Sequence[str], shown_names: Sequence[str]) -> dict[int, int]:

@@ -163,13 +163,14 @@ async def test_a_teachers_plan_is_learned_in_the_form_that_the_prompt_asks_for(
         f'{{"thought": "{third}, then {first}.", "steps": [{{"worker": "{third}", "subtask": "Add.", "sees": []}}, '
         f'{{"worker": "{first}", "subtask": "Check.", "sees": ["all"]}}]}}'
     )
+    other = named.replace('"thought": "', f'"thought": "Not {pool.names[4]}: ')
     numbered = named.replace(f'"worker": "{third}"', '"worker": 2').replace(
         f'"worker": "{first}"', '"worker": 0'
     )
     path = tmp_path / "plans.jsonl"
     settings |= {"pool_sampling": DRAWN["pool_sampling"], "prompt": {"style": "short", "form": "structured"}}
 
-    for written in (named, numbered, PLAN):
+    for written in (named, numbered, other, PLAN):
         path.write_text((json.dumps({"question": "1 + 1?", "plan": written}) + "\n") * 8)
         for example in await _collected(settings | {"sft": {"examples": str(path)}}):
             shown = re.findall(r"^- (\w+):", example.messages[-1].content, re.MULTILINE)
@@ -179,8 +180,27 @@ async def test_a_teachers_plan_is_learned_in_the_form_that_the_prompt_asks_for(
                 (third, "Add."),
                 (first, "Check."),
             ]
-            assert written != named or example.completion == named
-            assert example.completion.startswith("{")
+            assert re.findall(r'"worker": "(\w+)"', example.completion) == [third, first]
+            assert set(pool.names) & set(re.findall(r"\w+", example.completion)) <= set(shown)
+            if written == named:
+                assert example.completion == named
+
+    whole = settings | {"pool_sampling": {}}
+    with TraceStore(tmp_path / "run.sqlite") as store:
+        async with open_session(
+            TrainSettings.model_validate(whole), CallState(), on_trace=store.add
+        ) as session:
+            for task in session.tasks:
+                assert (await session.score(RolloutRequest(task=task, group="train/1", plans=(named,)))).valid
+    sft = {"examples": str(tmp_path / "run.sqlite"), "min_score": 0.0}
+    for drawn in (whole, settings):
+        examples = await _collected(drawn | {"sft": sft})
+        assert {example.completion for example in examples} == {named}
+    (example, *_) = await _collected(whole | {"sft": sft, "prompt": {"style": "short"}})
+    assert parse(example.completion, PlanRules(workers=len(pool))) == parse(
+        PLAN, PlanRules(workers=len(pool))
+    )
+    assert example.completion.startswith("model_id")
 
 
 async def test_plans_of_an_examples_file_are_parsed_like_policy_plans(
