@@ -252,23 +252,25 @@ def _as_shown(
     """
     form: PlanForm = "lists" if settings.prompt.style == "brief" else settings.prompt.form
     shown_as = shown_names if settings.prompt.pool == "described" else ()
-    shown = plan
-    if isinstance(plan, Workflow):
-        shown = renumber_workers(plan, _shown_numbers(names, shown_names))
     found = find_plan(text)
-    if text.strip() and isinstance(found, Item) == (form == "structured"):
-        stays = tuple(names) == tuple(shown_names) or isinstance(plan, Acceptance)
-        if isinstance(found, Item) and isinstance(shown, Workflow) and shown_as:
-            stays = _parse(text, settings, names, later_round=True) == plan
-            columns = read_columns(found, later_round=True) if stays else None
-            written = [item.value for item in columns.workers] if columns is not None else []
-            absent = (name for name in names if name not in shown_names)
-            stays = written == [shown_as[step.worker] for step in shown.steps] and not any(
-                re.search(rf"\b{re.escape(name)}\b", text) for name in absent
-            )
-        if stays:
-            return text
-    return render(shown, form, names=shown_as)
+    right_form = bool(text.strip()) and isinstance(found, Item) == (form == "structured")
+    if isinstance(plan, Acceptance):
+        return text if right_form else render(plan, form)
+    shown = renumber_workers(plan, _shown_numbers(names, shown_names))
+    if isinstance(found, Item) and shown_as:
+        stays = _parse(text, settings, names, later_round=True) == plan and _names_only(
+            text, found, [shown_as[step.worker] for step in shown.steps], set(names) - set(shown_names)
+        )
+    else:
+        stays = tuple(names) == tuple(shown_names)
+    return text if right_form and stays else render(shown, form, names=shown_as)
+
+
+def _names_only(text: str, plan: Item, takers: Sequence[str], absent: Collection[str]) -> bool:
+    """Whether a structured plan writes the names of these workers, step by step, and its text no name of `absent`."""
+    columns = read_columns(plan, later_round=True)
+    written = [] if columns is None else [item.value for item in columns.workers]
+    return written == takers and not any(re.search(rf"\b{re.escape(name)}\b", text) for name in absent)
 
 
 def _shown_numbers(names: Sequence[str], shown_names: Sequence[str]) -> dict[int, int]:
