@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from functools import partial
 from hashlib import sha256
+from string import ascii_lowercase
 from typing import Literal
 
 from podium.text.fencing import marked_block, marked_text
@@ -37,11 +38,13 @@ _OTHERS_WORK = (
 
 
 def make_fence_mark(seed: str, question: Question) -> str:
-    """The mark of one question's fences: 16 hex digits. The same seed gives the same mark, so that a run can be
-    repeated. A live caller's seed is random, so the author of the question, or of a page that a worker read, cannot
-    guess the mark."""
+    """The mark of one question's fences: eight letters. The same seed gives the same mark, so that a run can be
+    repeated. A live caller's seed is random, so the author of the question, or of a page that a worker read, guesses
+    the mark once in 200,000 million tries. A prompt has three to nine marks, and eight letters are four or five tokens,
+    where as many bits in digits are twice that."""
     source = f"fence/{seed}/{question.text[:SEED_PREFIX_CHARS]}"
-    return sha256(source.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    number = int.from_bytes(sha256(source.encode("utf-8", "surrogatepass")).digest())
+    return "".join(ascii_lowercase[number // 26**place % 26] for place in range(8))
 
 
 def build_messages(

@@ -12,7 +12,7 @@ import re
 _LABEL = r"<<<([^<>\n]{0,60}?)\s{0,16}"
 _MOST_CLOSING = 4
 """The most brackets that close a copied fence. Models write one `>` too many or too few."""
-_BEGUN = re.compile(rf"(?:<{{1,2}}|<<<[^<>\n]{{0,60}}\s{{0,16}}[0-9a-f]{{0,16}}>{{0,{_MOST_CLOSING - 1}}})\Z")
+_BEGUN = re.compile(rf"(?:<{{1,2}}|<<<[^<>\n]{{0,60}}\s{{0,16}}[0-9a-z]{{0,16}}>{{0,{_MOST_CLOSING - 1}}})\Z")
 """Matches an unfinished fence at the end of a text: a label, space, part of a mark, and closing brackets."""
 _ENDS_ANSWER = re.compile(r"end|.*\b(?:subtask|response)", re.IGNORECASE)
 """Labels of fences that end the answer. What a model writes after them is invented."""
