@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from podium.conductor.codec import PromptCodec
@@ -105,7 +106,7 @@ class Sampler(Protocol):
 
 
 class TrainingInterruptedError(Exception):
-    """The run was told to stop while it generated."""
+    """The run was told to stop while plans were written or run."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,14 +178,24 @@ class RolloutCollector:
         earlier = {sample.key: sample for sample in samples if sample.group.round == sampling.round - 1}
         current = {sample.key: sample for sample in samples if sample.group.round == sampling.round}
         pending: list[tuple[RolloutSample, Future[Score]]] = []
+        running: list[asyncio.Task[Any] | None] = []
         held: list[RolloutSample] = []
         holds = self.workers_here and computes_on_several_cores()
 
+        def submit(work: Callable[[], Awaitable[T]]) -> Future[T]:
+            async def run() -> T:
+                running.append(asyncio.current_task())
+                return await work()
+
+            return asyncio.run_coroutine_threadsafe(run(), self.loop)
+
         def run_plan(sample: RolloutSample) -> None:
-            scoring = self.scoring.score(sample.request((*sample.plans, self.codec.decode(sample.tokens))))
-            pending.append((sample, asyncio.run_coroutine_threadsafe(scoring, self.loop)))
+            request = sample.request((*sample.plans, self.codec.decode(sample.tokens)))
+            pending.append((sample, submit(partial(self.scoring.score, request))))
 
         def on_end(sample: RolloutSample, tokens: Sequence[int], logprobs: Sequence[float] | None) -> None:
+            if self.stop.is_set():
+                raise TrainingInterruptedError
             self.on_plan(len(tokens))
             sample = replace(
                 sample,
@@ -196,8 +207,8 @@ class RolloutCollector:
 
         error = None
         try:
-            prompting = self._with_prompts(list(current.values()), earlier)
-            current |= self._wait_for(asyncio.run_coroutine_threadsafe(prompting, self.loop))
+            prompting = partial(self._with_prompts, list(current.values()), earlier)
+            current |= self._wait_for(submit(prompting))
             started = time.perf_counter()
             sampler.draw(list(current.values()), on_end, sampling)
             written = time.perf_counter()
@@ -212,6 +223,7 @@ class RolloutCollector:
         finally:
             for _, score in pending:
                 score.cancel()
+            asyncio.run_coroutine_threadsafe(_wait_until_ended(running), self.loop).result()
         self._raise_everywhere(error)
         return [current[sample.key] if sample.group.round == sampling.round else sample for sample in samples]
 
@@ -271,6 +283,11 @@ class RolloutCollector:
             if refusal is not None:
                 message = f"Another rank stopped: {refusal.message}"
                 raise refusal.model_copy(update={"message": message}).error
+
+
+async def _wait_until_ended(tasks: Sequence[asyncio.Task[Any] | None]) -> None:
+    """Return once all have ended, also those that were cancelled: what they use may be closed then."""
+    await asyncio.gather(*filter(None, tasks), return_exceptions=True)
 
 
 def with_rewards(samples: Sequence[RolloutSample], discount: float | Literal["none"]) -> list[RolloutSample]:
