@@ -133,9 +133,7 @@ async def test_question_ends_when_every_call_meets_the_fault(pool_at, alone, cas
         expected = case.expected(streamed=streamed)
         # A busy machine alone must make no timeout, and 8 MiB have to come first.
         seconds = 0.6 if "timeout" in expected else 60 if isinstance(case.fault, GiantBody) else 10
-        limits = (
-            f"timeout = {seconds}, connect_timeout = 0.5, retries = 2, probe_after = 0.02, max_tokens = 100"
-        )
+        limits = f"timeout = {seconds}, connect_timeout = {seconds}, retries = 2, probe_after = 0.02, max_tokens = 100"
         span = await ask(
             pool_at(server, "a", limits=limits, also=f"stream = {streamed}".lower()), server, alone
         )
@@ -169,7 +167,7 @@ async def test_retry_overcomes_a_transient_fault(pool_at, alone, case, streamed)
         expected = case.expected(streamed=streamed)
         # A busy machine alone must make no timeout.
         seconds = 1 if "timeout" in expected else 5
-        limits = f"timeout = {seconds}, connect_timeout = 0.5, retries = 2, probe_after = 0.02"
+        limits = f"timeout = {seconds}, connect_timeout = {seconds}, retries = 2, probe_after = 0.02"
         span = await ask(
             pool_at(server, "a", limits=limits, also=f"stream = {streamed}".lower()), server, alone
         )
@@ -181,7 +179,7 @@ async def test_retry_overcomes_a_transient_fault(pool_at, alone, case, streamed)
 async def test_fallback_answers_when_its_worker_fails(pool_at, alone, case, tmp_path):
     async with FaultServer(ANSWER, rules=[Rule(fault=case.fault, model="a")]) as server:
         seconds = 1 if "timeout" in case.kinds else 5
-        limits = f"timeout = {seconds}, connect_timeout = 0.5, retries = 1, probe_after = 5"
+        limits = f"timeout = {seconds}, connect_timeout = {seconds}, retries = 1, probe_after = 5"
         pool_at(server, "a", "b", limits=limits)
         path = tmp_path / "pool.toml"
         path.write_text(path.read_text().replace('model = "a"\n', 'model = "a"\nfallback = "b"\n'))
