@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import pytest
 import torch
@@ -81,17 +80,20 @@ class Lasting(Scored):
             self.ended += 1
 
 
-def collector(scoring: Scored, **settings: Any) -> RolloutCollector:
+def collector(
+    scoring: Scored, *, stop: threading.Event | None = None, workers_here: bool = False
+) -> RolloutCollector:
     """Has plans run in this loop."""
     return RolloutCollector(
         scoring,
         asyncio.get_running_loop(),
         LetterCodec(),
-        **{"stop": threading.Event()} | settings,
         rounds=1,
         discount=0.0,
         max_prompt_tokens=9,
         ranks=Ranks(),
+        stop=stop or threading.Event(),
+        workers_here=workers_here,
     )
 
 

@@ -178,13 +178,15 @@ class RolloutCollector:
         earlier = {sample.key: sample for sample in samples if sample.group.round == sampling.round - 1}
         current = {sample.key: sample for sample in samples if sample.group.round == sampling.round}
         pending: list[tuple[RolloutSample, Future[Score]]] = []
-        running: list[asyncio.Task[Any] | None] = []
+        running: list[asyncio.Task[Any]] = []
         held: list[RolloutSample] = []
         holds = self.workers_here and computes_on_several_cores()
 
         def submit(work: Callable[[], Awaitable[T]]) -> Future[T]:
             async def run() -> T:
-                running.append(asyncio.current_task())
+                task = asyncio.current_task()
+                assert task is not None, "a coroutine runs in a task"
+                running.append(task)
                 return await work()
 
             return asyncio.run_coroutine_threadsafe(run(), self.loop)
@@ -285,9 +287,9 @@ class RolloutCollector:
                 raise refusal.model_copy(update={"message": message}).error
 
 
-async def _wait_until_ended(tasks: Sequence[asyncio.Task[Any] | None]) -> None:
+async def _wait_until_ended(tasks: Sequence[asyncio.Task[Any]]) -> None:
     """Return once all have ended, also those that were cancelled: what they use may be closed then."""
-    await asyncio.gather(*filter(None, tasks), return_exceptions=True)
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def with_rewards(samples: Sequence[RolloutSample], discount: float | Literal["none"]) -> list[RolloutSample]:
